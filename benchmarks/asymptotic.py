@@ -22,8 +22,7 @@ from tests.certificate.test_validity import EPSILON, PROBLEMS
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.certificate.asymptotic import choose
-from pacbandits.certificate.bootstrap import Scores, bootstrap, name_rivals, order_statistic, share_of
+from pacbandits.certificate.asymptotic import Scores, bootstrap, choose, name_rivals, order_statistic, share_of
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.problems import Bernoulli, Problem

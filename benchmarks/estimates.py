@@ -18,8 +18,7 @@ from benchmarks.measuring import in_subprocess, print_table
 from benchmarks.trees import peak, problem
 from pacbandits.compiled import cores
 from pacbandits.policies import DeepTrees, Finite, Linear, Trees, Trivial
-from pacbandits.policies.base import PolicyClass, SearchCost
-from pacbandits.policies.costs import spell_bytes
+from pacbandits.policies.base import PolicyClass, SearchCost, spell_bytes
 from pacbandits.records import Contexts
 
 Sizes = dict[str, int]

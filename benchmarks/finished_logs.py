@@ -17,7 +17,7 @@ import numpy as np
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.planning.quick import CERTIFY
+from pacbandits.planning.sample_sizes import CERTIFY
 from pacbandits.problems.people import people
 
 SHARES = (0.5, 0.8)

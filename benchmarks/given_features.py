@@ -15,7 +15,7 @@ import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.complexity import measure_gaps, measure_rho
 from pacbandits.confidence import fixed_design_bound
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
 from pacbandits.realizable.complexity import measure_realizable
 
 EPSILON, DELTA = 0.05, 0.05

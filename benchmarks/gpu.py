@@ -17,14 +17,13 @@ import numpy as np
 
 from benchmarks.measuring import print_table
 from pacbandits.engines.cuda import available
+from pacbandits.engines.cuda.aggregations import CardRows, gaps, log_wealth, root_values
 from pacbandits.engines.cuda.card import cupy, why_not
-from pacbandits.engines.cuda.pairs import Arranged, add_pair_sums, arrange, mirror
-from pacbandits.engines.cuda.roots import root_values
-from pacbandits.engines.cuda.scores import CardRows, gaps, log_wealth
+from pacbandits.engines.cuda.pair_sums import Arranged, add_pair_sums, arrange, mirror
 from pacbandits.policies.trees.bins import Bins, NumberBins
 from pacbandits.policies.trees.on_card import actions_on_card, best_tree_on_card
 from pacbandits.policies.trees.search import best_tree
-from pacbandits.policies.trees.tree import Branch
+from pacbandits.policies.trees.tree_policy import Branch
 
 Size = tuple[int, int, int, int]
 

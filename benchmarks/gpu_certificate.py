@@ -27,14 +27,14 @@ from benchmarks.measuring import print_table
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.learning import LearntClass
-from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey_for
+from pacbandits.certificate.summed.survey import Surveyed, learn_policies, survey_for
 from pacbandits.certificate.worth import measure_policy
 from pacbandits.compiled import cores
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Local, Question, Source, Sums
 from pacbandits.engines.base import even_stripes
 from pacbandits.engines.cuda import CudaEngine, available
 from pacbandits.engines.cuda.card import cupy, why_not
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
 from pacbandits.records import Contexts, Log
 
 FEATURES, ACTIONS, EPSILON, DELTA = 10, 10, 0.01, 0.05

@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.measuring import print_table
 from pacbandits.policies.features import Crossed, FeatureMap, Given
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.linear.acting import act, act_all, rows_of
-from pacbandits.policies.linear.grid import count_directions, directions
+from pacbandits.policies.linear.enumeration import count_directions, directions
+from pacbandits.policies.linear.policy import act, act_all, rows_of
 from pacbandits.policies.linear.search import Ground
 from pacbandits.records import Contexts
 

@@ -22,11 +22,11 @@ from pacbandits.confidence import CODA_ORACLE_SLOPE, CODA_SLOPE, RAGE_FREE_SLOPE
 from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_oracle import CodaOracle
-from pacbandits.paper.design.pairs import pair_variances
-from pacbandits.paper.listed import variances
 from pacbandits.paper.offline_contexts import contexts_needed
+from pacbandits.paper.pairs import pair_variances
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
+from pacbandits.paper.rounds import variances
 from pacbandits.problems import Problem, load_problem
 from pacbandits.simulation.play_loop import play_rounds
 from pacbandits.trials.protocol import Algorithm, Plan, Setting, State

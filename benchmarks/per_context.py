@@ -24,7 +24,7 @@ import numpy as np
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
 from pacbandits.simulation import repeat
 
 EPSILON, GAP, ACTIONS = 0.1, 0.2, 4

@@ -19,10 +19,8 @@ import numpy as np
 import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.planning.assumptions import Assumptions, people_of
-from pacbandits.planning.playing import RIVALS, TrialQuestion
-from pacbandits.planning.pool import Job, play_all
-from pacbandits.planning.quantiles import quantile
-from pacbandits.planning.quick import estimate, foretold
+from pacbandits.planning.sample_sizes import estimate, foretold
+from pacbandits.planning.simulated_trials import RIVALS, Job, TrialQuestion, play_all, quantile
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.people import people
 from pacbandits.problems.scenarios import KINDS, Outcome, Scenario, ScenarioKind

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measuring import print_table
-from pacbandits.complexity.bounds import low_regret_bound, lower_bound
+from pacbandits.complexity.lower_bounds import low_regret_bound, lower_bound
 from pacbandits.confidence import round_confidence
 from pacbandits.problems import load_problem
 from pacbandits.simulation import repeat

@@ -19,7 +19,7 @@ import numpy as np
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
 from pacbandits.realizable.complexity import measure_realizable
 from pacbandits.report.figures import BEST_COLOUR, UNIFORM_COLOUR, pyplot, save_figure
 

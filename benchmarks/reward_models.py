@@ -17,8 +17,7 @@ from benchmarks.measuring import print_table
 from pacbandits.arrays import FloatArray
 from pacbandits.records import Design, Log
 from pacbandits.rewards import Additive, Regions, default_model
-from pacbandits.rewards.base import Constant, FittedModel
-from pacbandits.rewards.steps import action_means
+from pacbandits.rewards.base import Constant, FittedModel, action_means
 
 PROBLEMS = ("digits", "digits:components=0", "wine", "breast-cancer", "actg175", "trees:actions=10,seed=3")
 SIZES, SHARE = (2000, 5000, 10_000), 0.7

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from benchmarks.measuring import print_table
-from pacbandits.benchmark.findings import read_findings
-from pacbandits.report.benchmark.page import overview
+from pacbandits.benchmark.claims import read_findings
+from pacbandits.report.benchmark.report import overview
 from pacbandits.report.document import Table
 
 MOST_COLUMNS = 10

@@ -22,8 +22,7 @@ from benchmarks.measuring import in_subprocess, print_table
 from pacbandits.design import Clipped
 from pacbandits.design.large import LargeTask, solve_large_design
 from pacbandits.engines import ROWS_PER_BLOCK
-from pacbandits.engines.base import Engine, Question, Source, Sums, even_stripes
-from pacbandits.engines.memory import log_of_contexts
+from pacbandits.engines.base import Engine, Question, Source, Sums, even_stripes, log_of_contexts
 from pacbandits.engines.registry import ENGINES, using_engine
 from pacbandits.policies import Trees
 from pacbandits.records import Contexts, Log

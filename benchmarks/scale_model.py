@@ -14,17 +14,16 @@ import numpy as np
 
 from benchmarks.measuring import in_subprocess, power, print_table
 from pacbandits.certificate.learning import LearntClass
-from pacbandits.certificate.rows import Against, add_log_wealth
+from pacbandits.certificate.ledger import Against, add_log_wealth
 from pacbandits.certificate.summed import cost
 from pacbandits.certificate.summed.cost import Work, estimate_cost, tree_work
-from pacbandits.certificate.summed.laying import first_model, learn_policies, make_setting, survey_for
-from pacbandits.certificate.summed.questions import wealth_bits
-from pacbandits.certificate.summed.setting import Setting
+from pacbandits.certificate.summed.ledger import Setting, wealth_bits
+from pacbandits.certificate.summed.survey import first_model, learn_policies, make_setting, survey_for
 from pacbandits.engines import Local
-from pacbandits.engines.digesting import BlockDigests
-from pacbandits.logs.sets import open_set
-from pacbandits.policies.costs import spell_bytes, spell_seconds
-from pacbandits.policies.summing import actions_on, summing
+from pacbandits.engines.local import BlockDigests
+from pacbandits.logs.data_set import open_set
+from pacbandits.policies.base import spell_bytes, spell_seconds
+from pacbandits.policies.summation import actions_on, summing
 from pacbandits.records import Log
 
 Draw = Callable[..., Log]

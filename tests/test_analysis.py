@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import pacbandits as pb
-from pacbandits.logs.reading import Reading
+from pacbandits.logs.reading_options import Reading
 
 COLUMNS = {"action": "variant", "reward": "bought", "split": "uniform"}
 ASKED = {**COLUMNS, "epsilon": 0.4}

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
-from pacbandits.fields import Fields, described
-from pacbandits.json_files import json_text, parse_json, read_json
+from pacbandits.schema import Fields, described, json_text, parse_json, read_json
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),

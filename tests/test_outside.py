@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.rewards.cells import CellMeans
+from pacbandits.rewards.base import CellMeans
 from pacbandits.rewards.registry import can_be_made_again
 from tests.outside.algorithm import ExploreThenCommit
 from tests.outside.policies import SilentSteps, Step, Steps, all_steps

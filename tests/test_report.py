@@ -26,8 +26,8 @@ from pacbandits.report import (
     draw_certified,
     run_document,
 )
-from pacbandits.report.comparison import times_words
 from pacbandits.report.numbers import show_gain, show_name
+from pacbandits.report.run_report import times_words
 from pacbandits.report.terminal import render_terminal
 from pacbandits.simulation import run
 from tests.policies.trees.cases import TREE

@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 
 import pacbandits as pb
+from pacbandits.certificate.alarms import Check
+from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.learning_record import Learning
-from pacbandits.certificate.values import rows_held_out
-from pacbandits.certificate.watching import Check
 from pacbandits.certificate.worth import Confidence, Interval, compose_worth
 from pacbandits.report import certificate_document, worth_document
 from pacbandits.report.markdown import render_markdown
-from pacbandits.report.page import report_html, result_document
+from pacbandits.report.result_report import report_html, result_document
 from pacbandits.report.summary import summarise
 from pacbandits.report.terminal import render_terminal
 

@@ -11,15 +11,15 @@ from pacbandits.problems.scenarios import Scenario
 from pacbandits.report.figures import pyplot
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
-from pacbandits.report.plan_figure import plan_figure
-from pacbandits.report.plan_page import plan_document
-from pacbandits.report.planned import (
+from pacbandits.report.plan_report import (
     answer,
     budget_rows,
     gain_rows,
     happened_rows,
     main_rows,
     people,
+    plan_document,
+    plan_figure,
     scenario_rows,
 )
 from tests.planning.cases import by_hand, estimated, played

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 import pacbandits as pb
-from pacbandits.certificate.watching import look
+from pacbandits.certificate.alarms import look
 from pacbandits.rewards import default_model
 
 TREES = "trees:actions=4,features=3,contexts=200,bins=5"

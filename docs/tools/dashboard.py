@@ -25,9 +25,9 @@ from playwright.sync_api import sync_playwright
 
 import pacbandits as pb
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.people import AssignmentRequest, Report
+from pacbandits.experiment.assignments import AssignmentRequest, Report
 from pacbandits.experiment.protocol import ExperimentProtocol
-from pacbandits.experiment.rules import GuardrailRule, LateRule
+from pacbandits.experiment.protocol import GuardrailRule, LateRule
 from pacbandits.service.dashboard import router_for
 
 ACTIONS = ("standard", "discount", "free shipping", "gift", "points", "bundle", "two for one", "sample")

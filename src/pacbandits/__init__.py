@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from pacbandits.design.large import LargeTask as LargeTask
     from pacbandits.design.large import solve_large_design as solve_large_design
     from pacbandits.errors import InputError as InputError
-    from pacbandits.experiment.auditing import Audit as Audit
-    from pacbandits.experiment.auditing import audit as audit
+    from pacbandits.experiment.assignments import Assignment as Assignment
+    from pacbandits.experiment.assignments import Recorded as Recorded
+    from pacbandits.experiment.audit import Audit as Audit
+    from pacbandits.experiment.audit import Record as Record
+    from pacbandits.experiment.audit import audit as audit
+    from pacbandits.experiment.audit import read_record as read_record
     from pacbandits.experiment.experiment import Experiment as Experiment
     from pacbandits.experiment.experiment import list_experiments as list_experiments
-    from pacbandits.experiment.exported import Record as Record
-    from pacbandits.experiment.exported import read_record as read_record
-    from pacbandits.experiment.people import Assignment as Assignment
-    from pacbandits.experiment.people import Recorded as Recorded
+    from pacbandits.experiment.exports import ExperimentResult as ExperimentResult
+    from pacbandits.experiment.exports import Seal as Seal
+    from pacbandits.experiment.exports import Status as Status
     from pacbandits.experiment.protocol import ExperimentProtocol as ExperimentProtocol
-    from pacbandits.experiment.rules import GuardrailRule as GuardrailRule
-    from pacbandits.experiment.rules import LateRule as LateRule
-    from pacbandits.experiment.sealing import Seal as Seal
-    from pacbandits.experiment.status import ExperimentResult as ExperimentResult
-    from pacbandits.experiment.status import Status as Status
-    from pacbandits.experiment.toml_files import read_protocol as read_protocol
+    from pacbandits.experiment.protocol import GuardrailRule as GuardrailRule
+    from pacbandits.experiment.protocol import LateRule as LateRule
+    from pacbandits.experiment.protocol_files import read_protocol as read_protocol
     from pacbandits.exports import DeployedPolicy as DeployedPolicy
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     from pacbandits.policies import policy_from_json as policy_from_json
     from pacbandits.policies import within_budget as within_budget
     from pacbandits.policies.base import PolicyClass as PolicyClass
+    from pacbandits.policies.base import policy_class as policy_class
     from pacbandits.policies.registry import load_policies as load_policies
-    from pacbandits.policies.spec import policy_class as policy_class
     from pacbandits.problems import Bernoulli as Bernoulli
     from pacbandits.problems import Gaussian as Gaussian
     from pacbandits.problems import Problem as Problem
@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from pacbandits.simulation import Run as Run
     from pacbandits.simulation import run as run
     from pacbandits.trials.coda import Coda as Coda
+    from pacbandits.trials.coda import Uniform as Uniform
     from pacbandits.trials.forecast import Outlook as Outlook
     from pacbandits.trials.forecast import outlook as outlook
     from pacbandits.trials.protocol import Algorithm as Algorithm
@@ -117,11 +118,10 @@ if TYPE_CHECKING:
     from pacbandits.trials.protocol import Plan as Plan
     from pacbandits.trials.protocol import Setting as Setting
     from pacbandits.trials.protocol import State as State
-    from pacbandits.trials.saving import load_state as load_state
-    from pacbandits.trials.saving import save_state as save_state
+    from pacbandits.trials.saved_state import load_state as load_state
+    from pacbandits.trials.saved_state import save_state as save_state
     from pacbandits.trials.trial import Exploration as Exploration
     from pacbandits.trials.trial import Trial as Trial
-    from pacbandits.trials.uniform import Uniform as Uniform
     from pacbandits.verifier import Verdict as Verdict
 
 # Where each public name lives.

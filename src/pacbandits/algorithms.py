@@ -12,9 +12,8 @@ from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
-from pacbandits.paper.rage_features import RageFeatures
+from pacbandits.paper.rage_features import RageFeatures, RageFreeFeatures
 from pacbandits.paper.rage_free import RageFree
-from pacbandits.paper.rage_free_features import RageFreeFeatures
 from pacbandits.realizable.algorithm import LinearRage
 from pacbandits.rivals.adacb import AdaCb
 from pacbandits.rivals.epoch_greedy import EpochGreedy
@@ -34,9 +33,8 @@ from pacbandits.rivals.randomized_ucb import RandomizedUcb
 from pacbandits.rivals.squarecb import SquareCb
 from pacbandits.rivals.track_and_stop import TrackAndStop
 from pacbandits.rivals.vowpal import Vowpal
-from pacbandits.trials.coda import Coda
+from pacbandits.trials.coda import Coda, Uniform
 from pacbandits.trials.protocol import Algorithm, Profile, Registered, Setting
-from pacbandits.trials.uniform import Uniform
 
 _ALL: tuple[type[Registered[Any]], ...] = (
     Coda,

@@ -20,7 +20,7 @@ from pacbandits.certificate.certify import (
     certify_rows,
 )
 from pacbandits.certificate.summed.front import as_engine_reads
-from pacbandits.certificate.summed.laying import survey_certified
+from pacbandits.certificate.summed.survey import survey_certified
 from pacbandits.certificate.worth import measure_policy
 from pacbandits.checks import flag, path_of
 from pacbandits.engines import Engine, LogSource, Source
@@ -28,20 +28,20 @@ from pacbandits.engines.registry import STREAM, using_engine
 from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.logs import read_log
-from pacbandits.logs.finding import expand
-from pacbandits.logs.frames import DataFrame, log_of
-from pacbandits.logs.reading import Reading, ReadingOptions
-from pacbandits.logs.sets import FileSet, open_set
+from pacbandits.logs.data_set import FileSet, open_set
+from pacbandits.logs.readers import DataFrame, log_of
+from pacbandits.logs.reading_options import Reading, ReadingOptions
+from pacbandits.logs.table_files import expand
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.columns import ColumnPolicy
-from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.policies.decisions import ColumnPolicy
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.progress import Progress, heard_by, listener, silent
 from pacbandits.proofs import Proof, save_certificate, verify
 from pacbandits.records import Chosen, Contexts, Log, parquet
-from pacbandits.report.page import report_html, write_report
-from pacbandits.report.result_figure import draw_result
+from pacbandits.report.figures import draw_result
+from pacbandits.report.result_report import report_html, write_report
 from pacbandits.report.summary import Summary, summarise
 from pacbandits.rewards import RewardModel
 from pacbandits.trials.forecast import Outlook, look_ahead

@@ -14,25 +14,24 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim
-from pacbandits.certificate.watching import Check, alarm_words, look
+from pacbandits.certificate.alarms import Check, alarm_words, look
 from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
-from pacbandits.json_files import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.logs import read_log
-from pacbandits.logs.finding import expand
-from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.sets import FileSet, open_set
+from pacbandits.logs.data_set import FileSet, open_set
+from pacbandits.logs.reading_options import ReadingOptions
+from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
-from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.policies.costs import check_memory
+from pacbandits.policies.base import PolicyClass, check_class, check_memory
 from pacbandits.policies.registry import describe_class, load_policies, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel
+from pacbandits.schema import MAX_JSON_BYTES, json_text, parse_json, read_json
 from pacbandits.verifier import Verdict, learn_class_again, verify_log, verify_rows, watched_rows
 
 Json = dict[str, Any]

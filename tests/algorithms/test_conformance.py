@@ -12,7 +12,7 @@ import pacbandits as pb
 from pacbandits.algorithms import ALGORITHMS, find_algorithm, list_profiles, options_of, profile_of
 from pacbandits.errors import InputError
 from pacbandits.records import Log, Lottery
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.simulation import run
 from pacbandits.trials.protocol import Plan, Profile
 from tests.algorithms.cases import (

@@ -10,8 +10,7 @@ import pytest
 
 from pacbandits.algorithms import options_of, profile_of
 from pacbandits.errors import InputError
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
 from pacbandits.simulation import run

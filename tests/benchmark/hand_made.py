@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pacbandits.benchmark.rows import Row
+from pacbandits.benchmark.cases import Row
 
 
 def made(seed=0, **changed):

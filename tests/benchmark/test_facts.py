@@ -8,7 +8,7 @@ import math
 import pytest
 
 from pacbandits.benchmark.cases import Case
-from pacbandits.benchmark.facts import CaseFacts, find_facts
+from pacbandits.benchmark.results import CaseFacts, find_facts
 from pacbandits.errors import InputError
 from pacbandits.problems import load_problem
 

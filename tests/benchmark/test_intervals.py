@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pacbandits.benchmark.intervals import mean_interval, median_interval, quantile_interval, share_interval
+from pacbandits.benchmark.standings import mean_interval, median_interval, quantile_interval, share_interval
 
 
 @pytest.mark.parametrize(("count", "runs"), [(0, 10), (1, 10), (3, 20), (19, 20), (20, 20), (7, 200)])

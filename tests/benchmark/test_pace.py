@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pacbandits.benchmark.pace import Pace
+from pacbandits.benchmark.suite_runs import Pace
 from tests.benchmark.hand_made import made
 
 

@@ -12,25 +12,27 @@ from html.parser import HTMLParser
 import pytest
 
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.descriptions import BenchmarkSession, Description, Selection
-from pacbandits.benchmark.facts import CaseFacts
-from pacbandits.benchmark.findings import BenchmarkFindings
-from pacbandits.benchmark.intervals import IntervalEstimate
-from pacbandits.benchmark.results import Failure, Misfit, Results
+from pacbandits.benchmark.claims import BenchmarkFindings
+from pacbandits.benchmark.results import BenchmarkSession, CaseFacts, Description, Failure, Misfit, Results, Selection
+from pacbandits.benchmark.standings import IntervalEstimate, Stopped
 from pacbandits.benchmark.suites import Suite
-from pacbandits.benchmark.yardsticks import Stopped
-from pacbandits.report.benchmark.comparing import better_table, proofs_table
 from pacbandits.report.benchmark.figures import case_figure
-from pacbandits.report.benchmark.page import Chapter, answer, repeat_code, report_html, report_markdown
+from pacbandits.report.benchmark.report import Chapter, answer, repeat_code, report_html, report_markdown
 from pacbandits.report.benchmark.tables import (
+    better_table,
     cost_table,
     facts_table,
     main_table,
+    proofs_table,
     ratio_table,
     result_table,
+    show_bracket_ratio,
+    show_errors,
+    show_lost,
+    show_ratio,
+    show_stopping,
     stopping_table,
 )
-from pacbandits.report.benchmark.words import show_bracket_ratio, show_errors, show_lost, show_ratio, show_stopping
 from pacbandits.report.document import Text
 from pacbandits.report.figures import pyplot
 from tests.benchmark.hand_made import made, seeds, unproven
@@ -125,7 +127,7 @@ def test_the_page_has_all_entries_commands_and_environments_and_escapes_names(fi
     text = report_markdown(findings)
     for words in (
         *("coda", "uniform", "epoch-greedy", "explore=0.5", "per-context"),
-        *("pacbandits bench quick --out results", "cores", "ZeroDivisionError", "from pacbandits.benchmark.playing"),
+        *("pacbandits bench quick --out results", "cores", "ZeroDivisionError", "from pacbandits.benchmark.runs"),
     ):
         assert words in page
         assert words in text
@@ -326,7 +328,7 @@ def test_other_numbers_in_words():
 @pytest.mark.thorough
 def test_a_report_of_an_unfinished_benchmark_says_so_first(tmp_path, command, monkeypatch):
     """Cases are counted where all of their runs are in, whatever the others look like so far."""
-    monkeypatch.setattr("pacbandits.report.benchmark.page._figure", lambda findings, one: Text(""))  # takes seconds
+    monkeypatch.setattr("pacbandits.report.benchmark.report._figure", lambda findings, one: Text(""))  # takes seconds
     cases = [Case(name, PROBLEM, 0.1, 0.1, 100) for name in ("first", "second")]
     entries = [Entry("coda", "coda", "default"), Entry("uniform", "uniform", "default")]
     suite = Suite("by hand", "for tests", tuple(cases), tuple(entries), seeds=10)

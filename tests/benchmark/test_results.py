@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pacbandits.benchmark.cases import Case, Task
-from pacbandits.benchmark.descriptions import BenchmarkSession, Description, environment
+from pacbandits.benchmark.cases import Case, Row, Task, bytes_of, read_table, table_of
 from pacbandits.benchmark.results import (
+    BenchmarkSession,
+    Description,
     Failure,
     Misfit,
     Results,
+    environment,
     read_description,
     read_facts,
     read_failures,
@@ -23,10 +25,8 @@ from pacbandits.benchmark.results import (
     read_rows,
     task_of,
 )
-from pacbandits.benchmark.rows import Row
-from pacbandits.benchmark.tables import bytes_of, read_table, table_of
 from pacbandits.errors import InputError
-from pacbandits.trials.disk import Disk
+from pacbandits.trials.state_folder import Disk
 from tests.benchmark.cases import EASY, TINY
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pacbandits.benchmark import running
+from pacbandits.benchmark import suite_runs as running
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.playing import play
 from pacbandits.benchmark.results import (
     Failure,
     Misfit,
@@ -27,7 +26,8 @@ from pacbandits.benchmark.results import (
     read_rows,
     task_of,
 )
-from pacbandits.benchmark.running import run_suite
+from pacbandits.benchmark.runs import play
+from pacbandits.benchmark.suite_runs import run_suite
 from pacbandits.engines import processes
 from pacbandits.errors import InputError
 from tests.benchmark.cases import EASY, MANY, REFUSED, TINY, timeless
@@ -138,7 +138,7 @@ def test_what_breaks_on_the_way_is_no_refusal(tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("in the middle of it")
 
-    monkeypatch.setattr("pacbandits.benchmark.playing.Course.note_round", broken)
+    monkeypatch.setattr("pacbandits.benchmark.runs.Course.note_round", broken)
     tally = run_suite(replace(ONE, seeds=1), Results.at(tmp_path), jobs=0)
     assert tally.failures == (Failure("tiny", "easy", "uniform", 0, "ZeroDivisionError: in the middle of it"),)
     assert not tally.misfits
@@ -180,7 +180,7 @@ def test_a_process_that_is_killed_costs_one_run(tmp_path, monkeypatch):
 PLAYS = """
 import sys
 from dataclasses import replace
-from pacbandits.benchmark import running
+from pacbandits.benchmark import suite_runs as running
 from pacbandits.benchmark.results import Results
 from tests.benchmark.test_running import ONE
 running.ROWS_PER_PART = 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pacbandits.benchmark.cases import Entry
-from pacbandits.benchmark.selection import select
+from pacbandits.benchmark.suites import select
 from pacbandits.errors import InputError
 from tests.benchmark.cases import EASY, TINY
 

@@ -11,10 +11,10 @@ import pytest
 from scipy import optimize
 
 from pacbandits.benchmark.cases import Entry, Task
-from pacbandits.benchmark.playing import play
+from pacbandits.benchmark.runs import play
 from pacbandits.benchmark.separation import SEPARATION_CASES, SHAPES, Family, first_risen, hard_instance, separations
+from pacbandits.benchmark.standings import grid
 from pacbandits.benchmark.suites import SUITES
-from pacbandits.benchmark.yardsticks import grid
 from pacbandits.complexity import measure
 from pacbandits.problems import load_problem
 from pacbandits.report.benchmark.separation import separation_figures, separation_tables

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from scipy import stats
 
-from pacbandits.benchmark.yardsticks import (
+from pacbandits.benchmark.standings import (
     certified_stopping,
     cost,
     good_on_grid,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.certificate import Ledger
-from pacbandits.certificate.moving import against_one
+from pacbandits.certificate.ledger import against_one
 from pacbandits.records import Contexts, Log
 
 

@@ -13,20 +13,19 @@ from scipy.stats import binom
 
 import pacbandits as pb
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Ledger
-from pacbandits.certificate.asymptotic import choose
-from pacbandits.certificate.bootstrap import (
+from pacbandits.certificate.asymptotic import (
     GAP_SLOPES,
     Scores,
     bootstrap,
     certified_distances,
+    choose,
     name_rivals,
     order_statistic,
     share_of,
 )
 from pacbandits.compiled import using_cores
 from pacbandits.policies import finite
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.records import Contexts, Design, Log
 from pacbandits.report import asymptotic_document
 from pacbandits.report.terminal import render_terminal

@@ -11,13 +11,12 @@ import pytest
 import pacbandits as pb
 from pacbandits import confidence
 from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, making
+from pacbandits.certificate.ledger import against_one
 from pacbandits.certificate.making import make_certificate
-from pacbandits.certificate.moving import against_one
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
-from pacbandits.policies.finite import Finite
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.policies.rivals import RivalClass
-from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts, Log
 from tests.certificate.boundary import fewest, most
 

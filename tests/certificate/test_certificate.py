@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, make_certificate
-from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, INEXACT, ROUNDS
-from pacbandits.certificate.claim import FIXED
-from pacbandits.certificate.moving import against_one
+from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, FIXED, INEXACT, ROUNDS
+from pacbandits.certificate.ledger import against_one
 from pacbandits.confidence import certificate_threshold, union_threshold
 from pacbandits.errors import InputError
 from pacbandits.policies import policy_from_json
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts, Design, Log
-from pacbandits.records.digest import digest, digest_log
+from pacbandits.records.log import digest, digest_log
 from pacbandits.rewards import CellMeans, predict_by_round
 from tests.certificate import plain
 from tests.certificate.test_search import ArgmaxOnly, FrontierOnly

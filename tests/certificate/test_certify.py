@@ -10,15 +10,14 @@ from hypothesis import given
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate, worth_leading
-from pacbandits.certificate.certificate import ORDERED, ROUNDS
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, rounded_up
 from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.certificate.choosing import lead_log
-from pacbandits.certificate.claim import rounded_up
 from pacbandits.certificate.conventions import block_ends, rearrange, settling_round, sizes_beforehand
 from pacbandits.certificate.leaders import NOBODY
-from pacbandits.certificate.moving import move_weight
+from pacbandits.certificate.ledger import move_weight
 from pacbandits.records import Design
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.rewards import CellMeans, PerAction, predict_by_round
 from pacbandits.verifier import recompute
 from tests.certificate import plain

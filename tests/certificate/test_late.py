@@ -10,17 +10,16 @@ import pytest
 
 from pacbandits import Contexts, Finite, InputError, Log, Trees, evaluate, read_log, verify
 from pacbandits.certificate import Bets, Ledger, certify
+from pacbandits.certificate.alarms import look
 from pacbandits.certificate.asymptotic import certify_asymptotically
 from pacbandits.certificate.certify import measure_worth
 from pacbandits.certificate.choosing import lead_log
+from pacbandits.certificate.intervals import RowWeighing, _centres
 from pacbandits.certificate.learning import learn_class
-from pacbandits.certificate.rows import Against
-from pacbandits.certificate.values import RowWeighing, _centres
-from pacbandits.certificate.watching import look
+from pacbandits.certificate.ledger import Against
 from pacbandits.problems.pilots import PilotEffects
-from pacbandits.records.digest import digest_log
-from pacbandits.records.late import NOT_IN
-from pacbandits.report.arms import tried_arms
+from pacbandits.records.log import NOT_IN, digest_log
+from pacbandits.report.summary import tried_arms
 from pacbandits.rewards import CellMeans, first_model, predict_by_round
 from pacbandits.trials.forecast import outlook
 from pacbandits.verifier import verify_log

@@ -19,10 +19,10 @@ from pacbandits.compiled import using_cores
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log
-from pacbandits.records.late import NOT_IN
+from pacbandits.records.log import NOT_IN
 from pacbandits.rewards import predict_by_round
-from pacbandits.trials.late import PlayedRound, catch_up
-from pacbandits.trials.uniform import Uniform
+from pacbandits.trials.coda import Uniform
+from pacbandits.trials.late_rewards import PlayedRound, catch_up
 from tests.certificate import plain
 from tests.certificate.boundary import Pair, most
 from tests.certificate.test_ville import check, stopped

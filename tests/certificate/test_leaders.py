@@ -31,8 +31,7 @@ from pacbandits.certificate.conventions import (
     sizes_beforehand,
 )
 from pacbandits.certificate.leaders import LOTTERY_MOVING, MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, SINGLE_MOVING
-from pacbandits.certificate.moving import choose, move_weight
-from pacbandits.certificate.rows import Against
+from pacbandits.certificate.ledger import Against, choose, move_weight
 from pacbandits.compiled import using_cores
 from pacbandits.confidence import LEADERS_PART, UNION_PART, start_part
 from pacbandits.errors import InputError
@@ -40,9 +39,8 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
 from pacbandits.rewards import CellMeans, predict_by_round
-from pacbandits.trials.coda import Coda
+from pacbandits.trials.coda import Coda, Uniform
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS
-from pacbandits.trials.uniform import Uniform
 from pacbandits.verifier import recompute as verify
 from tests.certificate import plain
 from tests.certificate.boundary import most

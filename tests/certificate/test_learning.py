@@ -11,8 +11,8 @@ import pacbandits as pb
 from pacbandits.certificate.learning_record import MIN_LEARNING_INTERACTIONS, set_apart
 from pacbandits.policies.registry import digest_class, same_class
 from pacbandits.policies.trees.bins import Bins, NumberBins
-from pacbandits.policies.trees.oracle import Trees
-from pacbandits.records.digest import digest_log
+from pacbandits.policies.trees.classes import Trees
+from pacbandits.records.log import digest_log
 
 SPEC = "trees:depth=1,bins=8"
 ROWS = 1400

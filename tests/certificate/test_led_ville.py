@@ -14,8 +14,7 @@ import pytest
 
 from pacbandits.certificate import Bets, Leaders, Ledger
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
-from pacbandits.certificate.moving import move_weight
-from pacbandits.certificate.rows import Against
+from pacbandits.certificate.ledger import Against, move_weight
 from pacbandits.compiled import using_cores
 from pacbandits.confidence import start_part
 from pacbandits.policies.finite import Finite

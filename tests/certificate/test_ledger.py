@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from pacbandits.certificate import Bets, Ledger
-from pacbandits.certificate.bets import MAX_STAKE
-from pacbandits.certificate.moving import against_one
-from pacbandits.certificate.rows import room_above
+from pacbandits.certificate.certificate import MAX_STAKE
+from pacbandits.certificate.ledger import against_one, room_above
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from tests.certificate import plain

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.bounding import GROUP_ROWS, MAX_FACTOR, MIN_FACTOR, rounding_of
-from pacbandits.certificate.logarithm import LN2_HIGH, LN2_LOW, ROOT_HALF, log_below
-from pacbandits.engines.cuda.modules import SOURCES
+from pacbandits.certificate.intervals import GROUP_ROWS, MAX_FACTOR, MIN_FACTOR, rounding_of
+from pacbandits.certificate.ledger import LN2_HIGH, LN2_LOW, ROOT_HALF, log_below
+from pacbandits.engines.cuda.card import SOURCES
 from tests.engines.compiled_kernels import compile_kernel, needs_compiler
 
 U = 2.0**-53

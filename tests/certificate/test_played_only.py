@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, make_certificate
 from pacbandits.certificate.certify import EXPERT_STAKES
-from pacbandits.paper.estimators.importance import regularised_scores
+from pacbandits.paper.estimators import regularised_scores
 from pacbandits.records import Design, Log
 from pacbandits.rewards import CellMeans, predict_by_round
-from pacbandits.trials.uniform import Uniform
+from pacbandits.trials.coda import Uniform
 from tests.certificate import plain
 from tests.certificate.boundary import Game, after_rows, most, play, separate
 from tests.certificate.test_certify import LOGGING, UNEVEN, shuffled

@@ -12,7 +12,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate.learning_record import MIN_SHARE_LEARNING_INTERACTIONS
-from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.proofs import check_expected
 from pacbandits.records import parts_of
 

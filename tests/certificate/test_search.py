@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pacbandits.certificate.search import least_again, least_wealth, mean_wealth, sum_all, sum_one, sum_two
+from pacbandits.certificate.making import least_again, least_wealth, mean_wealth, sum_all, sum_one, sum_two
 from pacbandits.policies import Trees
 from pacbandits.policies.base import CountedClass, PolicyClass
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.instances import make_instance, seeds

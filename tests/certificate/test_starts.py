@@ -18,7 +18,7 @@ from pacbandits.confidence import start_part
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.rewards import no_idea
-from pacbandits.trials.uniform import Uniform
+from pacbandits.trials.coda import Uniform
 from pacbandits.verifier import recompute as verify
 from tests.certificate.test_leaders import TREES, run
 

@@ -9,11 +9,11 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Ledger
+from pacbandits.certificate.alarms import look
 from pacbandits.certificate.certificate import UNITS_COME, UNITS_END, UNITS_FIRST
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, block_ends, in_blocks, planned_ends
 from pacbandits.certificate.learning import rows_that_bet
-from pacbandits.certificate.moving import against_one
-from pacbandits.certificate.watching import look
+from pacbandits.certificate.ledger import against_one
 from pacbandits.verifier import recompute
 from tests.certificate.boundary import most
 

@@ -15,15 +15,13 @@ import numpy as np
 import pytest
 
 from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, make_certificate
-from pacbandits.certificate.moving import against_one, move_weight
-from pacbandits.certificate.search import mean_wealth
+from pacbandits.certificate.ledger import against_one, move_weight
+from pacbandits.certificate.making import mean_wealth
 from pacbandits.compiled import using_cores
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log
-from pacbandits.trials.coda import Coda
-from pacbandits.trials.uniform import Uniform
+from pacbandits.trials.coda import Coda, Uniform
 from tests.certificate.boundary import fewest, most
 
 EPSILON = 0.3

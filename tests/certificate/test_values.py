@@ -12,7 +12,7 @@ from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, evalua
 from pacbandits.certificate import Bets, certify
 from pacbandits.certificate.certify import measure_worth
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange
-from pacbandits.certificate.values import RowWeighing, _centres, bound_below
+from pacbandits.certificate.intervals import RowWeighing, _centres, bound_below
 from pacbandits.rewards import first_model, predict_by_round
 
 MEANS = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])

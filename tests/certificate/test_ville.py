@@ -19,8 +19,7 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import CellMeans, predict_by_round
-from pacbandits.trials.coda import Coda
-from pacbandits.trials.exploration import NoisyDesign
+from pacbandits.trials.coda import Coda, NoisyDesign
 from pacbandits.trials.trial import multipliers_of
 from tests.certificate import plain
 from tests.certificate.boundary import (

@@ -13,12 +13,16 @@ from hypothesis import given
 from scipy.optimize import minimize_scalar
 
 import pacbandits as pb
-from pacbandits.certificate.watching import FALSE_ALARM_RATE, Check, look
-from pacbandits.certificate.watching.batches import batches_of_rows
-from pacbandits.certificate.watching.drift import find_change, look_for_drift
-from pacbandits.certificate.watching.means import gather_means
-from pacbandits.certificate.watching.ratio import look_at_ratio
-from pacbandits.certificate.watching.wealth import bettors, least_log_wealth, log_wealth
+from pacbandits.certificate.alarms import FALSE_ALARM_RATE, Check, look, look_at_ratio
+from pacbandits.certificate.check import batches_of_rows
+from pacbandits.certificate.drift import (
+    bettors,
+    find_change,
+    gather_means,
+    least_log_wealth,
+    log_wealth,
+    look_for_drift,
+)
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log

@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pacbandits.certificate.watching.batches import batches_of_rounds, batches_of_rows
-from pacbandits.certificate.watching.drift import look_for_drift
-from pacbandits.certificate.watching.means import gather_means
-from pacbandits.certificate.watching.ratio import FIRST_START_SHARE, find_mismatch, look_at_ratio
-from pacbandits.certificate.watching.segments import cut_in_halves
-from pacbandits.certificate.watching.wealth import CHANGE_SHARE, bettors, log_wealth
+from pacbandits.certificate.alarms import FIRST_START_SHARE, find_mismatch, look_at_ratio
+from pacbandits.certificate.check import batches_of_rounds, batches_of_rows, cut_in_halves
+from pacbandits.certificate.drift import CHANGE_SHARE, bettors, gather_means, log_wealth, look_for_drift
 from pacbandits.compiled import using_cores
 from pacbandits.records import Contexts, Log
 

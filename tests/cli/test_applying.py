@@ -16,7 +16,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.policies import GreedyPolicy, LinearPolicy, TablePolicy, TreePolicy
-from pacbandits.policies.trees.tree import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
 from tests.public.things import certificate, log, stumps
 
 TREE = TreePolicy(Branch(AtMost("age", 31.5), 0, Branch(Is("device", "phone"), 1, 0)), 2)

@@ -56,7 +56,7 @@ def test_runs_that_fail_have_a_code_of_their_own(run, tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("in the middle of it")
 
-    monkeypatch.setattr("pacbandits.benchmark.playing.Course.note_round", broken)
+    monkeypatch.setattr("pacbandits.benchmark.runs.Course.note_round", broken)
     asked = ("--out", tmp_path, "--jobs", 0, "--seeds", 1, "--case", "easy")
     code, said, err = run("bench", "tiny", *asked)
     assert code == 3
@@ -71,7 +71,7 @@ def test_an_interruption_says_how_to_go_on(run, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pacbandits.benchmark.playing.Course.note_round", interrupted)
+    monkeypatch.setattr("pacbandits.benchmark.runs.Course.note_round", interrupted)
     code, _, err = run("bench", "tiny", "--out", tmp_path, "--jobs", 0)
     assert code == 130
     assert "interrupted; what was played is kept in" in err

@@ -9,8 +9,8 @@ import pyarrow.csv as csv
 import pytest
 
 import pacbandits as pb
-from pacbandits.logs.frames import log_of
-from pacbandits.records.digest import digest_log
+from pacbandits.logs.readers import log_of
+from pacbandits.records.log import digest_log
 
 ASKED = ("--action", "variant", "--reward", "bought", "--split", "uniform")
 PEOPLE = 700

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pacbandits import run as simulate
-from pacbandits.cli.comparing import measure_within
+from pacbandits.cli.comparison import measure_within
 from pacbandits.problems import load_problem
 from pacbandits.report import Comparison
 from tests.cli.cases import RUN_KEYS, SMALL, TRIAL

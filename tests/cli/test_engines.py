@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pacbandits.cli.engines import open_engine, open_players
+from pacbandits.cli.log_options import open_engine, open_players
 from pacbandits.compiled import cores
 from pacbandits.engines import Local
 from pacbandits.errors import InputError, spelling_options

@@ -8,13 +8,13 @@ import json
 import pytest
 
 import pacbandits as pb
-from pacbandits.cli.driving import truth_of
-from pacbandits.cli.traffic import Behaviour
+from pacbandits.cli.drive import truth_of
+from pacbandits.cli.simulated_traffic import Behaviour
 from pacbandits.errors import InputError
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.toml_files import read_protocol
+from pacbandits.experiment.protocol_files import read_protocol
 from pacbandits.service.application import create_app
-from pacbandits.service.journal import Journal
+from pacbandits.service.event_log import Journal
 from tests.experiment.cases import people, protocol
 from tests.service.cases import ADMIN
 from tests.service.servers import listening

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.watching import Check, alarm_words, look
+from pacbandits.certificate.alarms import Check, alarm_words, look
 from pacbandits.cli.application import app
-from pacbandits.policies.trees.affordable import share_words
+from pacbandits.policies.trees.constraints import share_words
 from pacbandits.report.summary import Price
 
 HEAD = "user_id,age,country,variant,revenue,converted,shown_at"

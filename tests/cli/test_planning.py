@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from pacbandits.planning import load_plan, pool
+from pacbandits.planning import load_plan
+from pacbandits.planning import simulated_trials as pool
 
 SMALL = ("--actions", 2, "--policies", "trees:depth=0", "--epsilon", 0.25, "--baseline", 0.3)
 TINY_SCENARIOS = """

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from pacbandits.benchmark.descriptions import Description
-from pacbandits.benchmark.results import Results
+from pacbandits.benchmark.results import Description, Results
 from tests.benchmark.hand_made import seeds
 
 

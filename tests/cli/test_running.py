@@ -256,7 +256,7 @@ def test_files_that_cannot_be_written_are_refused_before_anything_runs(run, opti
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pacbandits.problems.base.Problem.interact", None)
     (tmp_path / "locked").mkdir()
-    monkeypatch.setattr("pacbandits.cli.shared.os.access", lambda path, _: "locked" not in str(path))
+    monkeypatch.setattr("pacbandits.cli.console.os.access", lambda path, _: "locked" not in str(path))
     code, out, err = run("run", SMALL, *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err

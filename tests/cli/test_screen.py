@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pacbandits.cli.screen import Visible, make_console
+from pacbandits.cli.console import Visible, make_console
 from pacbandits.proofs import save_certificate
 from pacbandits.report.numbers import show_in_figure
 from tests.fuzz.genuine import Genuine, genuine

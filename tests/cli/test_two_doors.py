@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import pacbandits as pb
-from pacbandits.cli.reading import reading_options
-from pacbandits.cli.verifying import as_read
+from pacbandits.cli.log_options import reading_options
+from pacbandits.cli.verify import as_read
 from pacbandits.errors import spell_arguments, spelling_options
 from pacbandits.logs.customers import CustomerFeatures, customers_of
-from pacbandits.logs.frames import log_of
+from pacbandits.logs.readers import log_of
 
 HEAD, ROWS = (
     "age,device,variant,converted,revenue",

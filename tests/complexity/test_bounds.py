@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pacbandits.complexity.bounds import (
+from pacbandits.complexity.lower_bounds import (
     confidence_price,
     least_divergence,
     low_regret_bound,

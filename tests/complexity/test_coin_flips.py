@@ -13,9 +13,16 @@ from scipy.stats import binom
 from instances import make_instance
 from pacbandits import Trivial, load_problem, measure
 from pacbandits.complexity import Law, measure_gaps, measure_rho
-from pacbandits.complexity.bounds import coin_lower_bound, least_divergence, paper_lower_bound
-from pacbandits.complexity.coin_flips import kl_of_flips, least_coin_divergence, lower_means, raise_means
-from pacbandits.complexity.laws import has_unit_noise, law_of
+from pacbandits.complexity.gaps import has_unit_noise, law_of
+from pacbandits.complexity.lower_bounds import (
+    coin_lower_bound,
+    kl_of_flips,
+    least_coin_divergence,
+    least_divergence,
+    lower_means,
+    paper_lower_bound,
+    raise_means,
+)
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Gaussian, Problem
 from pacbandits.problems.noise import Beta

@@ -12,10 +12,9 @@ from tests.examples import examples
 from convex import convex_bracket
 from instances import Instance, epsilons, make_instance, seeds
 from pacbandits.complexity import measure_gaps, measure_lower_rho, measure_rho, measure_uniform_rho
-from pacbandits.complexity.trivial import relax_trivial
+from pacbandits.complexity.rho import relax_trivial
 from pacbandits.design import Clipped, DesignTask, Objective, price_by_argmax, price_by_frontier, solve_by_pricing
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts
 

@@ -10,7 +10,7 @@ from tests.examples import examples
 from convex import convex_bracket
 from instances import make_instance, seeds
 from pacbandits.design import Clipped, DesignTask, Objective, Shifted, solve_enumerated
-from pacbandits.design.enumerated import solve_weights
+from pacbandits.design.weights import solve_weights
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts

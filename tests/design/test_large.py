@@ -17,10 +17,10 @@ from pacbandits.design.large.questions import DesignCostSums, whole_weights
 from pacbandits.design.large.solve import sampled_rows
 from pacbandits.engines import ContextsSource, Local
 from pacbandits.engines.base import count_blocks
-from pacbandits.policies.summing import summing
-from pacbandits.policies.trees.forest import Forest
-from pacbandits.policies.trees.limits import TreeLimits
-from pacbandits.policies.trees.tree import Branch, Is, TreePolicy
+from pacbandits.policies.summation import summing
+from pacbandits.policies.trees.bins import Forest
+from pacbandits.policies.trees.histograms import TreeLimits
+from pacbandits.policies.trees.tree_policy import Branch, Is, TreePolicy
 
 EPSILON = 0.05
 

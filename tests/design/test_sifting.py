@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pacbandits.design import Objective
-from pacbandits.design.enumerated import solve_weights
-from pacbandits.design.sifting import prune, sift_weights
+from pacbandits.design.weights import prune, sift_weights, solve_weights
 
 
 @pytest.mark.thorough

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pacbandits.engines.cuda.modules import source_of
+from pacbandits.engines.cuda.card import source_of
 
 COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no g++ to compile the kernels of a card with")
@@ -121,7 +121,7 @@ def compile_kernel(source: str, kernel: str, told: tuple[tuple[str, int], ...] =
 
 
 def compiled_function(name: str, kernel: str, **told: int) -> Callable[..., None]:
-    """In the place of `pacbandits.engines.cuda.modules.function`."""
+    """In the place of `pacbandits.engines.cuda.card.function`."""
     return compile_kernel(source_of(name), kernel, tuple(sorted(told.items())))
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth, add_values
+from pacbandits.certificate.ledger import Against, Rows, add_gaps, add_log_wealth, add_values
 from pacbandits.engines import Local, LogSource
 from pacbandits.engines.cuda import CudaEngine, Stretch, available
+from pacbandits.engines.cuda.aggregations import CardRows, SmallTree, block_threads, gaps, log_wealth, values
 from pacbandits.engines.cuda.card import why_not
-from pacbandits.engines.cuda.plan import (
+from pacbandits.engines.cuda.pair_sums import (
     PAIR,
     SELF,
     cell_bytes,
@@ -22,8 +23,6 @@ from pacbandits.engines.cuda.plan import (
     tile_bytes,
     tile_rows,
 )
-from pacbandits.engines.cuda.scores import CardRows, block_threads, gaps, log_wealth, values
-from pacbandits.engines.cuda.trees import SmallTree
 from pacbandits.errors import InputError
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.histograms import Histograms
@@ -36,7 +35,7 @@ from pacbandits.policies.trees.on_card import (
     wanted_codes,
 )
 from pacbandits.policies.trees.search import best_tree
-from pacbandits.policies.trees.tree import AtMost, Branch, Node, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Node, TreePolicy
 from pacbandits.progress import heard_by
 from pacbandits.records import Contexts, Log
 
@@ -262,7 +261,7 @@ def test_what_is_missing_is_named() -> None:
 def test_pair_sums_are_exact(n: int, bins: tuple[int, ...], width: int, chunk_rows: int) -> None:
     import cupy as cp
 
-    from pacbandits.engines.cuda.pairs import add_pair_sums, arrange, mirror
+    from pacbandits.engines.cuda.pair_sums import add_pair_sums, arrange, mirror
 
     codes, scores, starts = draw(n, bins, width)
     out = cp.zeros((starts[-1], starts[-1], width + 3), dtype=cp.int64)
@@ -281,7 +280,7 @@ def test_pair_sums_are_exact(n: int, bins: tuple[int, ...], width: int, chunk_ro
 def test_the_best_tree_is_that_of_the_processor(n: int) -> None:
     import cupy as cp
 
-    from pacbandits.engines.cuda.pairs import arrange
+    from pacbandits.engines.cuda.pair_sums import arrange
 
     contexts = contexts_of(n)
     bins, rng = Bins.learn(contexts, bins=9), np.random.default_rng(1)
@@ -298,8 +297,8 @@ def test_the_best_tree_is_that_of_the_processor(n: int) -> None:
 def test_root_values_are_those_of_the_processor() -> None:
     import cupy as cp
 
-    from pacbandits.engines.cuda.pairs import add_pair_sums, arrange, mirror
-    from pacbandits.engines.cuda.roots import root_values
+    from pacbandits.engines.cuda.aggregations import root_values
+    from pacbandits.engines.cuda.pair_sums import add_pair_sums, arrange, mirror
     from pacbandits.policies.trees.search import ALL_BELOW
     from pacbandits.policies.trees.search import root_values as of_processor
 
@@ -425,7 +424,7 @@ def test_trees_act_on_the_card_as_elsewhere() -> None:
 def test_sums_by_part_and_by_id_are_exact(n: int, parts: int, width: int) -> None:
     import cupy as cp
 
-    from pacbandits.engines.cuda.trees import add_by_id, add_by_part
+    from pacbandits.engines.cuda.aggregations import add_by_id, add_by_part
 
     rng = np.random.default_rng(n)
     scores, where = rng.integers(-(2**40), 2**40, size=(n, width)), rng.integers(0, parts, (n, 3))

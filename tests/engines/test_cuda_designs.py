@@ -13,8 +13,8 @@ from pacbandits.engines import ContextsSource, Local
 from pacbandits.engines.cuda import CudaEngine, available
 from pacbandits.engines.cuda.card import why_not
 from pacbandits.policies import Finite, Trees
-from pacbandits.policies.summing import summing
-from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
+from pacbandits.policies.summation import summing
+from pacbandits.policies.trees.tree_policy import Branch, Node, TreePolicy
 from pacbandits.records import Contexts, Design, Policy
 
 needs_card = pytest.mark.skipif(not available(), reason=f"no card: {why_not()}")

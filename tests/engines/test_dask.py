@@ -16,12 +16,13 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from pacbandits.engines import Local, LogSource, crew
+from pacbandits.engines import Local, LogSource
+from pacbandits.engines import dask as crew
 from pacbandits.engines.base import ROWS_PER_BLOCK
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.planning import Limits
-from pacbandits.planning.simulating import simulate
+from pacbandits.planning.simulated_trials import simulate
 from pacbandits.progress import heard_by
 from pacbandits.simulation import repeat
 from tests.engines.clusters import Deadly, Refused, Slow, Stored, Sums, look_up, made_log, store

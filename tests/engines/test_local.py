@@ -11,10 +11,9 @@ import pytest
 
 from pacbandits.compiled import using_cores
 from pacbandits.engines import ROWS_PER_BLOCK, Local, LogSource
-from pacbandits.engines.base import count_blocks, even_stripes
-from pacbandits.engines.digesting import digest_source
+from pacbandits.engines.base import ask_together, count_blocks, even_stripes
+from pacbandits.engines.local import digest_source
 from pacbandits.engines.registry import ENGINES, using_engine
-from pacbandits.engines.together import ask_together
 from pacbandits.errors import InputError
 from pacbandits.progress import heard_by
 from pacbandits.records import Contexts, Log

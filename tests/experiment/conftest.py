@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pacbandits.certificate import Certificate
-from pacbandits.experiment.rules import LateRule
+from pacbandits.experiment.protocol import LateRule
 from tests.experiment.live import Played
 
 NOTED_ROW = 150

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from pacbandits.experiment.assignments import AssignmentRequest, Report
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.people import AssignmentRequest, Report
 from tests.experiment.cases import COUNTRIES, protocol
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

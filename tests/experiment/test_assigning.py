@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.assigning import choose, draws
+from pacbandits.experiment.assignments import AssignmentRequest, choose, draws
+from pacbandits.experiment.database import AlreadyThere, NotCollecting, UnknownExperiment
 from pacbandits.experiment.experiment import Experiment, list_experiments
-from pacbandits.experiment.people import AssignmentRequest
-from pacbandits.experiment.refusals import AlreadyThere, NotCollecting, UnknownExperiment
 from tests.experiment.cases import ACTIONS, protocol
 from tests.experiment.live import BEGUN, Played
 

@@ -12,10 +12,9 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.errors import InputError
-from pacbandits.experiment.auditing import audit, links_of
+from pacbandits.experiment.audit import audit, has_sealed_record, links_of, read_record
 from pacbandits.experiment.chain import BEGINNING, entry_bytes, id_of, linked, mark_of, row_of
-from pacbandits.experiment.exported import has_sealed_record, read_record
-from pacbandits.records.recorded import PackedText, pack_text, unpack_text
+from pacbandits.records.log_metadata import PackedText, pack_text, unpack_text
 from pacbandits.verifier import recompute as verify
 from tests.experiment.conftest import NOTED_ROW
 from tests.experiment.live import Played

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pacbandits as pb
-from pacbandits.experiment.encoding import Encoder
+from pacbandits.experiment.context_encoding import Encoder
 from pacbandits.records import parquet
 from tests.experiment.cases import people, protocol
 

@@ -14,13 +14,12 @@ import pacbandits as pb
 from pacbandits.certificate import Certificate
 from pacbandits.confidence import withdrawal_part
 from pacbandits.errors import InputError
-from pacbandits.experiment import tables
-from pacbandits.experiment.auditing import audit
+from pacbandits.experiment import database as tables
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.exported import read_record
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.live_design import Deployed, LiveDesign, live_from_json
+from pacbandits.experiment.rounds import Deployed, LiveDesign, live_from_json
 from pacbandits.records import Design
 from pacbandits.verifier import recompute as verify
 from tests.experiment.cases import people, protocol

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.certificate import BETS_FIXED, LED, ROUNDS
-from pacbandits.certificate.claim import FIXED
-from pacbandits.experiment.auditing import audit
-from pacbandits.experiment.exported import read_record
+from pacbandits.certificate.certificate import BETS_FIXED, FIXED, LED, ROUNDS
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.proofs import verify
 from tests.experiment.test_auditing import altered, forged, put, untouched
 

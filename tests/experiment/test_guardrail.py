@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import binom
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.guardrail import ALTERNATIVES, log_evidence, look_at_guardrail
-from pacbandits.experiment.rules import GuardrailRule
+from pacbandits.experiment.analyses import ALTERNATIVES, log_evidence, look_at_guardrail
+from pacbandits.experiment.protocol import GuardrailRule
 
 REPETITIONS, ROWS, ALPHA = 300, 1500, 0.1
 

@@ -13,12 +13,10 @@ from scipy.stats import binom
 
 import pacbandits as pb
 from pacbandits.certificate import Interval, Worth
-from pacbandits.experiment.leaves import leaves_of
-from pacbandits.experiment.looks import _value, mean_reward
-from pacbandits.experiment.outlooks import ToGo, look_forward, people_a_day
-from pacbandits.experiment.rules import Forecast, GuardrailRule
-from pacbandits.experiment.status import _alarms
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.experiment.analyses import ToGo, _value, leaves_of, look_forward, mean_reward, people_a_day
+from pacbandits.experiment.exports import _alarms
+from pacbandits.experiment.protocol import Forecast, GuardrailRule
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
 from tests.experiment.cases import ACTIONS, protocol
 from tests.experiment.live import Played
 

@@ -11,11 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from pacbandits.errors import InputError
-from pacbandits.experiment import tables
-from pacbandits.experiment.auditing import audit
+from pacbandits.experiment import database as tables
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.database import Database, database_url
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.exported import read_record
 from pacbandits.experiment.migrations import STEPS, bring_up_to_date
 from pacbandits.experiment.stored_rows import AssignmentRow, added_bytes, columns_of
 from tests.experiment.cases import protocol
@@ -177,9 +176,9 @@ patch("assigning", (
     "                propensities=propensities[i].tobytes(),\\n                channel='app' if row % 2 else 'web',\\n",
 ))
 from dataclasses import replace
-from pacbandits.experiment.auditing import audit
+from pacbandits.experiment.audit import audit
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.exported import read_record
+from pacbandits.experiment.audit import read_record
 
 experiment = Experiment.open(database, "checkout")
 noted = experiment.seal().head

@@ -10,11 +10,19 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.errors import InputError
-from pacbandits.experiment.checking import MAX_CONTEXTS
-from pacbandits.experiment.protocol import ExperimentProtocol, digest_published, hash_seed
-from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule, read_duration, spell_duration
+from pacbandits.experiment.protocol import (
+    MAX_CONTEXTS,
+    ExperimentProtocol,
+    Forecast,
+    GuardrailRule,
+    LateRule,
+    digest_published,
+    hash_seed,
+    read_duration,
+    spell_duration,
+)
 from pacbandits.policies.registry import load_policies, same_class
-from pacbandits.records.digest import digest_contexts
+from pacbandits.records.log import digest_contexts
 from pacbandits.trials.coda import Coda
 from tests.experiment.cases import ACTIONS, people, protocol
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.people import Report
-from pacbandits.experiment.refusals import Contradiction, UnknownAssignment
-from pacbandits.experiment.rules import GuardrailRule, LateRule
+from pacbandits.experiment.assignments import Report
+from pacbandits.experiment.database import Contradiction, UnknownAssignment
+from pacbandits.experiment.protocol import GuardrailRule, LateRule
 from tests.experiment.live import Played
 
 YOUNG = {"age": 25, "country": "DE"}

@@ -10,12 +10,12 @@ import pytest
 
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.certificate import LED
-from pacbandits.experiment import advancing, store
-from pacbandits.experiment.auditing import audit
+from pacbandits.experiment import steering as advancing
+from pacbandits.experiment import store
+from pacbandits.experiment.assignments import AssignmentRequest, Report
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.exported import read_record
-from pacbandits.experiment.people import AssignmentRequest, Report
-from pacbandits.experiment.rules import LateRule
+from pacbandits.experiment.protocol import LateRule
 from pacbandits.experiment.store import StoredExperiment
 from tests.experiment.live import Played
 

@@ -10,7 +10,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.errors import InputError
-from pacbandits.experiment.toml_files import read_protocol, read_protocol_with_remarks
+from pacbandits.experiment.protocol_files import read_protocol, read_protocol_with_remarks
 from tests.experiment.cases import people, protocol
 from tests.planning.cases import by_hand, estimated
 

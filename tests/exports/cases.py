@@ -9,7 +9,7 @@ import numpy as np
 
 import pacbandits as pb
 from pacbandits.policies import LinearPolicy, TablePolicy, TreePolicy
-from pacbandits.policies.trees.tree import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
 
 # Names that differ by more than case, as columns of a table must.
 NUMBERS = ("age", 'a "b" c', "x'; DROP TABLE people; --", "größe\u202e\n\ttab", "select")

@@ -13,7 +13,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.exports.deployed import DeployedPolicy
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
 from tests.exports.cases import by_python, by_rules, by_sqlite
 
 DAY, HOUR, WEEKDAY = "at days since 1970-01-01", "at hour", "at weekday"

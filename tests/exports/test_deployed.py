@@ -11,7 +11,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.exports.deployed import DeployedPolicy
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, TreePolicy
 
 TREE = TreePolicy(Branch(AtMost("age", 30.0), 0, Branch(Is("device", "phone"), 1, 2)), 3)
 NAMES = ("mail", "call", "visit")

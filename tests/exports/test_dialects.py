@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import pacbandits as pb
-from pacbandits.exports.sql_dates import DIALECTS, STANDARD
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, TreePolicy
+from pacbandits.exports.sql import DIALECTS, STANDARD
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, TreePolicy
 
 DAY, HOUR, WEEKDAY = "at days since 1970-01-01", "at hour", "at weekday"
 MADE = {

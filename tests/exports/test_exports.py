@@ -12,7 +12,7 @@ from pacbandits.exports.sql import Columns
 from pacbandits.exports.sql import _decision as sql_decision
 from pacbandits.policies import GreedyPolicy, LinearPolicy, TablePolicy, TreePolicy
 from pacbandits.policies.decisions import DecisionRule, LabelIs, NumberAtMost, RuleList
-from pacbandits.policies.trees.tree import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
 from tests.exports.cases import (
     ACTIONS,
     N_ACTIONS,

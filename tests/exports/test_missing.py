@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 
 import pacbandits as pb
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
 
 TREE = TreePolicy(
     Branch(

@@ -15,7 +15,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import Given
 from pacbandits.policies.linear import Linear
 from pacbandits.policies.trees.bins import Bins
-from pacbandits.policies.trees.spec import make_trees
+from pacbandits.policies.trees.constraints import make_trees
 from pacbandits.proofs import save_certificate
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Additive, Regions

@@ -20,8 +20,8 @@ import pytest
 
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
-from pacbandits.records.digest import digest_contexts, digest_log
-from pacbandits.trials.packing import pack_state
+from pacbandits.records.log import digest_contexts, digest_log
+from pacbandits.trials.saved_state import pack_state
 from tests.trials.saving_cases import FINITE, TREES, beginning, led, sealed, table
 
 MAX_SECONDS = 30

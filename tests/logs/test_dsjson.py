@@ -10,7 +10,7 @@ import pytest
 
 from pacbandits import Log, read_log
 from pacbandits.logs.dsjson import read_dsjson
-from pacbandits.logs.reading import ReadingOptions
+from pacbandits.logs.reading_options import ReadingOptions
 from tests.logs.cases import refused, write
 
 LINES = [

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pacbandits.logs.frames import log_of
-from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
+from pacbandits.logs.readers import log_of
+from pacbandits.logs.reading_options import ReadingOptions
 
 N = 400
 

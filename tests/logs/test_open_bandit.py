@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pacbandits import InputError, from_open_bandit, read_log
-from pacbandits.logs.raw import UNIFORM_REMARK
+from pacbandits.logs.raw_log import UNIFORM_REMARK
 from tests.logs.cases import refused
 
 

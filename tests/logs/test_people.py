@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pacbandits import Contexts, InputError
-from pacbandits.logs import people
-from pacbandits.logs.people import open_contexts
+from pacbandits.logs import data_set as people
+from pacbandits.logs.data_set import open_contexts
 
 
 @pytest.fixture(autouse=True)

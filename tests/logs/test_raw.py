@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pacbandits import InputError, Log, read_log
-from pacbandits.logs.raw import TWO_ACTIONS_REMARK, UNIFORM_REMARK
+from pacbandits.logs.raw_log import TWO_ACTIONS_REMARK, UNIFORM_REMARK
 from pacbandits.records import Contexts
 from tests.logs.cases import CSV, refused, write
 

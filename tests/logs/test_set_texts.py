@@ -13,12 +13,12 @@ import pytest
 from logs.set_cases import N, same, table_of, write_parts, write_whole
 from pacbandits import InputError, read_log
 from pacbandits.engines import Local, LogSource
-from pacbandits.engines.digesting import digest_source
-from pacbandits.logs import converting
-from pacbandits.logs.finding import expand
-from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.sets import open_set
-from pacbandits.records import delimited
+from pacbandits.engines.local import digest_source
+from pacbandits.logs import table_files as converting
+from pacbandits.logs.data_set import open_set
+from pacbandits.logs.reading_options import ReadingOptions
+from pacbandits.logs.table_files import expand
+from pacbandits.records import text_files as delimited
 
 BLOCK = 7
 SPLIT = {"split": "uniform"}

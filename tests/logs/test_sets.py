@@ -11,9 +11,10 @@ import pytest
 
 from logs.set_cases import KINDS, N, same, table_of, write_parts, write_whole
 from pacbandits import InputError, read_log
-from pacbandits.logs import counting, surveying
-from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.sets import open_set
+from pacbandits.logs import survey as surveying
+from pacbandits.logs import watches as counting
+from pacbandits.logs.data_set import open_set
+from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.progress import heard_by
 
 BLOCK = 7

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from pacbandits import InputError, certify, read_log
-from pacbandits.logs.frames import log_of
-from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
+from pacbandits.logs.readers import log_of
+from pacbandits.logs.reading_options import ReadingOptions
 from tests.logs.cases import refused, write
 
 TEXT = "age,arm,paid\n20,a,1\n30,b,0\n40,b,1\n"

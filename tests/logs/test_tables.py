@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pacbandits import InputError, Trees, read_log
-from pacbandits.logs.raw import TWO_ACTIONS_REMARK
+from pacbandits.logs.raw_log import TWO_ACTIONS_REMARK
 from pacbandits.records import Contexts
-from pacbandits.records.beside import WEIGHTS_REMARK
+from pacbandits.records.log_metadata import WEIGHTS_REMARK
 from tests.logs.cases import CSV, refused, write
 
 

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pacbandits as pb
-from pacbandits.logs.frames import log_of
-from pacbandits.logs.reading import ReadingOptions
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
+from pacbandits.logs.readers import log_of
+from pacbandits.logs.reading_options import ReadingOptions
 
 READING = {"time": "at", "split": "uniform"}
 

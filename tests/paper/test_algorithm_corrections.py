@@ -20,9 +20,7 @@ from pacbandits.confidence import (
 )
 from pacbandits.design import Objective
 from pacbandits.paper.coda import CodaPaper
-from pacbandits.paper.estimators.catoni import catoni_gaps, catoni_leads, catoni_means
-from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.estimators.importance import regularised_gaps
+from pacbandits.paper.estimators import Cells, catoni_gaps, catoni_leads, catoni_means, regularised_gaps
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.policies.finite import Finite, sum_scores

@@ -14,7 +14,7 @@ from pacbandits.errors import InputError
 from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.coda_oracle import CodaOracle
-from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
+from pacbandits.paper.frank_wolfe import solve_frank_wolfe
 from pacbandits.paper.rage import Rage
 from pacbandits.paper.rage_free import RageFree
 from pacbandits.policies.finite import Finite

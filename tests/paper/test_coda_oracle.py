@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pacbandits.paper.frank_wolfe.frank_wolfe_printed import printed_iterations
 from scipy.stats import binom
 from tests.algorithms.cases import TREES, make, play
 
@@ -14,11 +15,9 @@ from pacbandits.complexity import measure_gaps
 from pacbandits.design import DesignTask, Shifted, solve_design
 from pacbandits.errors import InputError
 from pacbandits.paper.coda_oracle import CodaOracle, is_alone
-from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
-from pacbandits.paper.design.frank_wolfe_printed import printed_iterations
-from pacbandits.paper.design.frank_wolfe_steps import solve_by_steps
-from pacbandits.paper.design.saddle import SaddleProblem
-from pacbandits.paper.listed import stands_alone
+from pacbandits.paper.frank_wolfe import SaddleProblem, solve_frank_wolfe
+from pacbandits.paper.frank_wolfe_oracle import solve_by_steps
+from pacbandits.paper.rounds import stands_alone
 from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.trees import Trees

@@ -9,7 +9,7 @@ import pytest
 
 from instances import make_instance
 from pacbandits.complexity import measure_gaps, measure_rho
-from pacbandits.complexity.bounds import (
+from pacbandits.complexity.lower_bounds import (
     least_divergence,
     low_regret_bound,
     lower_bound,
@@ -117,7 +117,7 @@ def test_row_16_sums_and_minima_leave_out_the_best_action():
         mean_rewards = rewards
         noise_variance = instance.noise_variance
 
-    from pacbandits.policies.trivial import Trivial
+    from pacbandits.policies.finite import Trivial
 
     assert measure_gaps(Truth(), Trivial(4, 3)).uniform == pytest.approx(np.sort(by_action, axis=1)[:, 1].min())
 

@@ -9,9 +9,9 @@ import pytest
 from tests.algorithms.cases import make
 
 from pacbandits.design import solve_listed
-from pacbandits.paper.design.pairs import solve_pairs
-from pacbandits.paper.estimators.catoni import catoni_means
-from pacbandits.paper.listed import listed
+from pacbandits.paper.estimators import catoni_means
+from pacbandits.paper.pairs import solve_pairs
+from pacbandits.paper.rounds import listed
 from pacbandits.problems import load_problem
 
 SPEC = "random:policies=10,contexts=4,actions=3,skew=1,seed=7"

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from instances import make_instance
-from pacbandits.errors import InputError
-from pacbandits.paper.design.descent import descend
-from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
-from pacbandits.paper.design.frank_wolfe_printed import (
+from pacbandits.paper.frank_wolfe.frank_wolfe_printed import (
     lipschitz_constant,
     printed_gamma,
     printed_iterations,
     solve_frank_wolfe_as_printed,
 )
-from pacbandits.paper.design.saddle import SaddleProblem
+
+from instances import make_instance
+from pacbandits.errors import InputError
+from pacbandits.paper.frank_wolfe import SaddleProblem, descend, solve_frank_wolfe
 
 EPSILON = 0.25
 PRINTED = {"gap_weight": 1.0, "width_weight": 1.0}

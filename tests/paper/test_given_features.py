@@ -27,16 +27,14 @@ from pacbandits.confidence import (
     theorem_samples,
 )
 from pacbandits.errors import InputError
-from pacbandits.paper.estimators.catoni import catoni_leads, catoni_means
-from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.estimators.directions import catoni_along
-from pacbandits.paper.rage_features import RageFeatures
-from pacbandits.paper.rage_free_features import RageFreeFeatures
+from pacbandits.paper.estimators import Cells, catoni_leads, catoni_means
+from pacbandits.paper.given_features import catoni_along
+from pacbandits.paper.rage_features import RageFeatures, RageFreeFeatures
 from pacbandits.policies.features import Given
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.realizable.complexity import measure_realizable
-from pacbandits.realizable.population import Population
+from pacbandits.realizable.moments import Population
 from pacbandits.records import Contexts, RewardBounds
 from pacbandits.simulation import repeat, run
 
@@ -118,7 +116,7 @@ def test_blocks_of_directions_and_rows_of_zero_change_nothing(monkeypatch):
     alpha = rng.uniform(0.1, 1.0, size=7)
     wanted = catoni_means(directions @ outcomes.T, alpha=alpha, repeats=repeats)
     assert np.allclose(catoni_along(outcomes, directions, alpha=alpha, repeats=repeats), wanted)
-    monkeypatch.setattr("pacbandits.paper.estimators.directions._BLOCK_VALUES", 50)
+    monkeypatch.setattr("pacbandits.paper.given_features._BLOCK_VALUES", 50)
     assert np.allclose(catoni_along(outcomes, directions, alpha=alpha, repeats=repeats), wanted)
     with pytest.raises(InputError, match="no outcomes to take a mean of"):
         catoni_along(np.zeros((0, 3)), directions, alpha=alpha, repeats=np.zeros(0))

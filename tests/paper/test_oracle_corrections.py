@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pacbandits.paper.oracles.estimates import Estimates, SupportGammas
-from pacbandits.paper.oracles.excluding import best_outside, best_outside_as_printed
+from pacbandits.paper.oracles import Estimates, SupportGammas, best_outside, best_outside_as_printed
 from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite
 from pacbandits.policies.base import CountedClass

@@ -27,7 +27,7 @@ from pacbandits.confidence import (
 from pacbandits.design import solve_listed
 from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.coda_oracle import CodaOracle
-from pacbandits.paper.listed import listed
+from pacbandits.paper.rounds import listed
 from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.problems import load_problem
 from pacbandits.simulation import repeat, run

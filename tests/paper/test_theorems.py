@@ -12,9 +12,9 @@ from tests.examples import examples
 
 from instances import epsilons, make_instance, seeds
 from pacbandits.complexity import measure_disagreement, measure_gaps, measure_rho
-from pacbandits.complexity.bounds import least_divergence, lower_bound, minimax_bound, trivial_sum, upper_bound
+from pacbandits.complexity.lower_bounds import least_divergence, lower_bound, minimax_bound, trivial_sum, upper_bound
 from pacbandits.design import Objective
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
 
 
 def variance(instance, row, q, p, noise=None):

@@ -8,10 +8,9 @@ import numpy as np
 
 import pacbandits as pb
 from pacbandits.planning import Limits, PlayedTrial
-from pacbandits.planning.making import PlanRequest, suppose
-from pacbandits.planning.playing import TrialQuestion
-from pacbandits.planning.quick import SampleSizeEstimate
-from pacbandits.planning.study import StudyPlan
+from pacbandits.planning.sample_sizes import SampleSizeEstimate
+from pacbandits.planning.simulated_trials import TrialQuestion
+from pacbandits.planning.study_plan import PlanRequest, StudyPlan, suppose
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.scenarios import Scenario
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pacbandits.planning import Traffic, affording
-from pacbandits.planning.affording import affordable, affordable_epsilon, by_effect
-from pacbandits.planning.quick import ANALYSES, estimate, foretold
+from pacbandits.planning import Traffic
+from pacbandits.planning import sample_sizes as affording
+from pacbandits.planning.sample_sizes import ANALYSES, affordable, affordable_epsilon, by_effect, estimate, foretold
 from pacbandits.problems.scenarios import Scenario
 from tests.planning.cases import people, supposed, trees
 

@@ -10,9 +10,9 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.planning import Traffic, load_plan, save_plan
-from pacbandits.planning.files import is_plan
+from pacbandits.planning.plan_files import is_plan
 from pacbandits.planning.scenario_files import read_scenarios
-from pacbandits.planning.study import StudyPlan
+from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import Scenario

@@ -10,8 +10,8 @@ from pacbandits.checks import read_rate
 from pacbandits.errors import InputError
 from pacbandits.planning import Limits, Traffic
 from pacbandits.planning.assumptions import MAX_PEOPLE, effect_of, people_of
-from pacbandits.planning.making import PlanRequest, suppose
-from pacbandits.planning.quick import MAX_QUICK_PEOPLE, estimate
+from pacbandits.planning.sample_sizes import MAX_QUICK_PEOPLE, estimate
+from pacbandits.planning.study_plan import PlanRequest, suppose
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.scenarios import Outcome, Scenario
 from pacbandits.records import Contexts, Log

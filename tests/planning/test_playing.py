@@ -11,9 +11,9 @@ import pytest
 
 from pacbandits.engines import processes
 from pacbandits.errors import InputError
-from pacbandits.planning import PlayedTrial, Traffic, pool
-from pacbandits.planning.playing import RIVALS
-from pacbandits.planning.worker import play_one
+from pacbandits.planning import PlayedTrial, Traffic
+from pacbandits.planning import simulated_trials as pool
+from pacbandits.planning.simulated_trials import RIVALS, play_one
 from tests.planning.cases import played, question, supposed
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pacbandits.planning.quantiles import Quantiles, quantile, quantiles
+from pacbandits.planning.simulated_trials import Quantiles, quantile, quantiles
 
 
 @pytest.mark.first(1)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.planning import Limits, pool
-from pacbandits.planning.simulating import TRIALS_FILE, known_to, scenario_weights, simulate, stopping_times
+from pacbandits.planning import Limits
+from pacbandits.planning import simulated_trials as pool
+from pacbandits.planning.simulated_trials import TRIALS_FILE, known_to, scenario_weights, simulate, stopping_times
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Log
 from tests.planning.cases import ONE_AFTER_ANOTHER, people, played, question, supposed
@@ -101,7 +102,7 @@ def made_up(monkeypatch, times):
                 raise KeyboardInterrupt
             yield played(scenario, number, algorithm, times[number])
 
-    monkeypatch.setattr("pacbandits.planning.simulating.play_all", play_all)
+    monkeypatch.setattr("pacbandits.planning.simulated_trials.play_all", play_all)
 
 
 def test_an_interruption_leaves_what_is_known(monkeypatch):

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 from pacbandits.policies import Bins, Finite, Learned, Linear, PolicyClass, Trees, Trivial
+from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import SPECS, load_policies
-from pacbandits.policies.without import without
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.cli.shared import say_cost
+from pacbandits.cli.console import say_cost
 from pacbandits.compiled import cores
 from pacbandits.machine import free_memory_bytes
-from pacbandits.policies.base import PolicyClass, SearchCost
-from pacbandits.policies.costs import (
+from pacbandits.policies.base import (
+    PolicyClass,
+    SearchCost,
     Searches,
     check_memory,
     count_rows,

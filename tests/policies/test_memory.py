@@ -6,7 +6,7 @@ import gc
 import pickle
 import weakref
 
-from pacbandits.policies.memory import PerContexts
+from pacbandits.policies.base import PerContexts
 from pacbandits.records import Contexts
 
 

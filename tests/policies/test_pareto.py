@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pacbandits.policies.pareto import SORTED_SUMS_PER_INTERVAL, pareto, pareto_of_sums
+from pacbandits.policies.finite import SORTED_SUMS_PER_INTERVAL, pareto, pareto_of_sums
 from tests.policies.brute import maximal
 
 whole = st.integers(-5, 5).map(float)

@@ -8,9 +8,8 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.policies import Trees
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.finite import Finite
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.policies.rivals import MAX_KINDS, RivalClass, check_rivals, kinds_of, rivals_of
-from pacbandits.policies.trivial import Trivial
 from pacbandits.records import Contexts
 
 

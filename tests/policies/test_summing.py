@@ -9,7 +9,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies import DeepTrees, Finite, Linear, Trees, Trivial
 from pacbandits.policies.base import total
 from pacbandits.policies.registry import load_policies
-from pacbandits.policies.summing import can_be_summed, summing
+from pacbandits.policies.summation import can_be_summed, summing
 from pacbandits.records import Contexts
 from tests.policies.cases import people
 

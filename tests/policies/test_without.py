@@ -7,8 +7,8 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.policies import Finite, Linear, TreePolicy, Trivial
+from pacbandits.policies.constraints import Without, without
 from pacbandits.policies.registry import digest_class, load_policies
-from pacbandits.policies.without import Without, without
 from pacbandits.records import Contexts, Design, Sparing, spare
 from tests.policies.brute import values
 from tests.policies.cases import LABELS

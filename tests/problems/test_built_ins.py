@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Gaussian, Problem, list_problems, load_problem
-from pacbandits.problems.hard import hard
-from pacbandits.problems.hard_coins import hard_coins
+from pacbandits.problems.hard import hard, hard_coins
 from pacbandits.problems.linear import linear
 from pacbandits.problems.random_policies import random_policies
 from pacbandits.problems.trees import COMPETITIVE_MARGIN, trees

@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from pacbandits.errors import InputError
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Gaussian, Problem, RealizableTruth, list_problems, load_problem
 from pacbandits.records import Contexts
 

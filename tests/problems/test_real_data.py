@@ -25,8 +25,8 @@ from pacbandits.problems.actg175 import (
     regressors,
     ridge_logistic,
 )
+from pacbandits.problems.built_in import LIFELINES, SCIKIT_LEARN
 from pacbandits.problems.classification import breast_cancer, digits, iris, principal_components, wine
-from pacbandits.problems.extras import LIFELINES, SCIKIT_LEARN
 
 DOCS = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
 NAMES = ("digits", "wine", "iris", "breast-cancer", "actg175")

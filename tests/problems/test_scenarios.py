@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
 from pacbandits.problems.noise import Bernoulli, Beta
 from pacbandits.problems.scenarios import Outcome, Scenario, segment
 from pacbandits.records import Contexts

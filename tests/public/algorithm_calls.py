@@ -9,9 +9,8 @@ from pacbandits.paper.coda import CodaPaper
 from pacbandits.paper.coda_common import CodaCommon
 from pacbandits.paper.coda_oracle import CodaOracle
 from pacbandits.paper.rage import Rage
-from pacbandits.paper.rage_features import RageFeatures
+from pacbandits.paper.rage_features import RageFeatures, RageFreeFeatures
 from pacbandits.paper.rage_free import RageFree
-from pacbandits.paper.rage_free_features import RageFreeFeatures
 from pacbandits.rivals.per_context import PerContext
 from pacbandits.rivals.planner_sampler import PlannerSampler
 from pacbandits.simulation import repeat

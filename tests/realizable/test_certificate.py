@@ -10,14 +10,12 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.policies.features import Crossed, Given, map_for
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.greedy import GreedyPolicy
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
+from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
-from pacbandits.realizable.making import Terms, choose_form, make_realizable_certificate
-from pacbandits.realizable.moments import Moments
-from pacbandits.realizable.population import Population
-from pacbandits.realizable.span import Span
+from pacbandits.realizable.certify import Terms, choose_form, make_realizable_certificate
+from pacbandits.realizable.features import Span
+from pacbandits.realizable.moments import Moments, Population
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log
 

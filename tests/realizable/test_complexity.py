@@ -16,12 +16,10 @@ from instances import make_instance, seeds
 from pacbandits.arrays import FloatArray
 from pacbandits.complexity import measure_gaps, measure_rho
 from pacbandits.errors import InputError
-from pacbandits.policies.finite import Finite
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.policies.trees import Trees
-from pacbandits.policies.trivial import Trivial
-from pacbandits.realizable.complexity import log_cover, measure_realizable, minimax_bound
+from pacbandits.realizable.complexity import SearchEffort, log_cover, measure_realizable, minimax_bound, minimax_rho
 from pacbandits.realizable.pool_design import PoolOptions, solve_pool
-from pacbandits.realizable.rho import SearchEffort, minimax_rho
 from pacbandits.records import Contexts
 
 # A tenth of what is usual: instances here have a dozen contexts.

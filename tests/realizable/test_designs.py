@@ -13,11 +13,9 @@ from tests.examples import examples
 
 from instances import seeds
 from pacbandits.errors import InputError
-from pacbandits.realizable.coordinates import change_coordinates
-from pacbandits.realizable.cost_bound import proven_cost
-from pacbandits.realizable.costs import LinearPolicies, PolicyCosts
+from pacbandits.realizable.features import change_coordinates
+from pacbandits.realizable.policy_search import LinearPolicies, PolicyCosts, proven_cost, search_design
 from pacbandits.realizable.pool_design import PoolOptions, solve_pool, solve_targets
-from pacbandits.realizable.searched_design import search_design
 
 FINE = PoolOptions(tolerance=1e-4, max_iterations=20_000)
 

@@ -10,12 +10,12 @@ import pytest
 import pacbandits as pb
 from pacbandits.errors import InputError
 from pacbandits.policies.features import Given
-from pacbandits.policies.greedy import GreedyPolicy
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
+from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.realizable.algorithm import LinearRage
 from pacbandits.realizable.certificate import RealizableCertificate
-from pacbandits.realizable.population import Population
-from pacbandits.realizable.sketch import SKETCHED_CONTEXTS, Sketch
+from pacbandits.realizable.moments import Population
+from pacbandits.realizable.sampler import SKETCHED_CONTEXTS, Sketch
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, RewardBounds
 from pacbandits.simulation import Run, run

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.realizable.coordinates import change_coordinates
-from pacbandits.realizable.span import Span
+from pacbandits.realizable.features import Span, change_coordinates
 
 
 def make_features(seed: int):

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from pacbandits import Trees
 from pacbandits.errors import InputError
-from pacbandits.policies.trees.tree import AtMost
+from pacbandits.policies.trees.tree_policy import AtMost
 from pacbandits.records import Contexts
-from pacbandits.records.dates import WEEKDAYS
+from pacbandits.records.column_types import WEEKDAYS
 
 NAN = float("nan")
 

@@ -11,8 +11,8 @@ import pytest
 
 from pacbandits import InputError, read_log
 from pacbandits.records import Contexts
-from pacbandits.records.digest import digest_contexts
-from pacbandits.records.identifiers import leave_out_identifiers, notice_returns, tells_of_return
+from pacbandits.records.column_types import leave_out_identifiers, notice_returns, tells_of_return
+from pacbandits.records.log import digest_contexts
 
 
 def text(values: list[str | None]) -> pa.Array:

@@ -11,7 +11,7 @@ from pacbandits import read_log
 from pacbandits.certificate import Ledger
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log, parquet
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 
 NAN = np.nan
 

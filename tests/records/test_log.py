@@ -13,8 +13,8 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.logs import read_log
 from pacbandits.records import Contexts, Log
-from pacbandits.records.beside import WEIGHTS_REMARK
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
+from pacbandits.records.log_metadata import WEIGHTS_REMARK
 
 CONTEXTS = Contexts.of([[1.5, 0], [2.5, 1], [3.5, 0]], names=["age", "place"], categories=[None, ["b", "a"]])
 

@@ -13,14 +13,14 @@ import pytest
 
 from pacbandits import Certificate, Linear, Trees, read_log, verify
 from pacbandits.certificate import certify
+from pacbandits.certificate.check import cut_in_halves
 from pacbandits.certificate.ledger import Ledger
-from pacbandits.certificate.watching.segments import cut_in_halves
 from pacbandits.errors import InputError
 from pacbandits.policies.features import map_for
-from pacbandits.policies.learners.encoding import OneHot, encoded
+from pacbandits.policies.learners.reductions import OneHot, encoded
 from pacbandits.records import Contexts, Log
-from pacbandits.records.digest import digest_contexts, digest_log
-from pacbandits.records.missing import missing_label
+from pacbandits.records.columns import missing_label
+from pacbandits.records.log import digest_contexts, digest_log
 
 NAN = float("nan")
 

@@ -15,8 +15,8 @@ from tests.fuzz.reader_bombs import understated
 
 from pacbandits import InputError, Log
 from pacbandits.records import Contexts, parquet
-from pacbandits.records.files import max_unpacked_bytes
-from pacbandits.records.parquet_limits import count_unpacked_bytes
+from pacbandits.records.parquet import count_unpacked_bytes
+from pacbandits.records.text_files import max_unpacked_bytes
 
 COLUMNS = {
     "numbers": pa.array(np.arange(1000.0)),

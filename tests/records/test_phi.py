@@ -10,7 +10,7 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.logs.readers import read_log
 from pacbandits.records import Contexts, Log
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 
 PHI = np.random.default_rng(0).standard_normal((5, 3, 2))
 

@@ -10,7 +10,7 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import CellMeans
-from pacbandits.rewards.steps import action_means
+from pacbandits.rewards.base import action_means
 from tests.rewards.logs import draw
 
 

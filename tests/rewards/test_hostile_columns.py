@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Additive, Either, Neighbours, Regions, Stacked, default_model
-from pacbandits.rewards.definite import factored, with_positive_values
+from pacbandits.rewards.base import factored, with_positive_values
 from tests.examples import examples
 
 MODELS = {

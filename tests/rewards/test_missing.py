@@ -10,8 +10,8 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Additive, Neighbours, PerAction, Regions, default_model
+from pacbandits.rewards.base import codes_of, learn_cuts
 from pacbandits.rewards.registry import model_from_json
-from pacbandits.rewards.steps import codes_of, learn_cuts
 from tests.rewards.logs import Line, error, uniform_log
 
 NAN = float("nan")

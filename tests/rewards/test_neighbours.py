@@ -10,8 +10,8 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Additive, Constant, Neighbours, Regions, model_from_json
+from pacbandits.rewards.base import action_means
 from pacbandits.rewards.neighbours import MIN_ANCHORS, anchor_limit
-from pacbandits.rewards.steps import action_means
 from tests.rewards.logs import LABELS, draw, error, uniform_log
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pacbandits.rewards import PerAction
-from pacbandits.rewards.steps import action_means
+from pacbandits.rewards.base import action_means
 from tests.rewards.logs import Line, draw
 
 

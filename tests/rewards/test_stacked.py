@@ -8,7 +8,7 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts
 from pacbandits.rewards import Additive, CellMeans, Constant, Neighbours, Regions, Stacked, model_from_json
-from pacbandits.rewards.steps import action_means
+from pacbandits.rewards.base import action_means
 from tests.rewards.logs import by_region, by_sum, draw, error, uniform_log
 
 

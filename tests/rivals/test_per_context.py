@@ -10,8 +10,7 @@ from scipy.stats import binom
 
 from pacbandits.confidence import arm_confidence, arm_radius, self_normalised_bound
 from pacbandits.errors import InputError
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Gaussian, Problem
 from pacbandits.records import Contexts, RewardBounds
 from pacbandits.rivals.per_context import Bounds, PerContext, leading_two, undominated

@@ -10,8 +10,8 @@ from scipy.stats import binom, chi2
 
 from pacbandits.confidence import fixed_design_bound
 from pacbandits.errors import InputError
-from pacbandits.policies.greedy import GreedyPolicy
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
+from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, RewardBounds
 from pacbandits.rivals.planner_sampler import MixtureSampler, PlannerSampler, mean_uncertainty

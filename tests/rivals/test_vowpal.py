@@ -12,8 +12,7 @@ import pytest
 from pacbandits.algorithms import list_profiles, make_algorithm
 from pacbandits.errors import InputError
 from pacbandits.policies import policy_from_json
-from pacbandits.policies.finite import Finite
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts
 from pacbandits.rivals.vowpal import EXPLORATIONS, Vowpal

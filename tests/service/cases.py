@@ -11,7 +11,7 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 from pacbandits.service.application import create_app
-from pacbandits.service.journal import Journal
+from pacbandits.service.event_log import Journal
 
 ADMIN = "an-admin-key-of-32-characters-xx"
 ACTIONS = ["standard", "discount", "free shipping"]

@@ -10,9 +10,8 @@ import time
 from urllib.parse import urlsplit
 
 from pacbandits.certificate import Certificate
-from pacbandits.experiment.auditing import audit
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.exported import read_record
 from pacbandits.records import Log
 from pacbandits.verifier import recompute as verify
 from tests.service.cases import ADMIN, COUNTRIES

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pacbandits.errors import InputError, spelling_options
-from pacbandits.service.refusals import refusal_of
+from pacbandits.service.messages import refusal_of
 from tests.service.cases import ADMIN, SOMEBODY, protocol, refused
 
 ASSIGN, REWARD, CREATE = "/experiments/checkout/assignments", "/experiments/checkout/rewards", "/experiments"

@@ -8,7 +8,7 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.experiment.database import Database
-from pacbandits.service.keys import REFRESH_SECONDS, Grant, Keys
+from pacbandits.service.access import REFRESH_SECONDS, Grant, Keys
 from tests.service.cases import ADMIN, SOMEBODY, refused
 
 AT = "/experiments/checkout"

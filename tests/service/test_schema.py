@@ -15,7 +15,7 @@ from schemathesis.specs.openapi import checks
 
 from pacbandits.service.application import create_app
 from pacbandits.service.client import Client
-from pacbandits.service.journal import Journal
+from pacbandits.service.event_log import Journal
 from tests.service.cases import ADMIN, SOMEBODY, protocol
 from tests.service.servers import listening
 

@@ -14,11 +14,10 @@ import httpx
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.service import supervising
+from pacbandits.service import server as supervising
 from pacbandits.service.client import Client, ServiceError
-from pacbandits.service.journal import Journal
-from pacbandits.service.serving import Serving, serve
-from pacbandits.service.supervising import Supervised
+from pacbandits.service.event_log import Journal
+from pacbandits.service.server import Serving, Supervised, serve
 from tests.service.cases import SOMEBODY, protocol
 from tests.service.servers import Server
 

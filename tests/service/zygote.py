@@ -16,7 +16,8 @@ def main() -> None:
     import uvloop  # noqa: F401
 
     from pacbandits import cli
-    from pacbandits.service import dashboard, serving
+    from pacbandits.service import dashboard
+    from pacbandits.service import server as serving
 
     assert dashboard, serving
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -19,7 +19,7 @@ import numpy as np
 
 import pacbandits as pb
 from pacbandits.certificate import Certificate
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 
 PROBLEM = "trivial:contexts=8,actions=3,gap=0.3"
 PEOPLE = 4000

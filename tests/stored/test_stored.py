@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.experiment.auditing import audit
-from pacbandits.experiment.exported import read_record
-from pacbandits.records.digest import digest_log
+from pacbandits.experiment.audit import audit, read_record
+from pacbandits.records.log import digest_log
 from tests.stored.make import FOLDER, by_sums, facts, people
 
 MACHINES = ("x86_64", "aarch64")

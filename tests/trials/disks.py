@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from pacbandits.trials.disk import Disk
+from pacbandits.trials.state_folder import Disk
 
 
 class CountingDisk(Disk):

@@ -26,12 +26,11 @@ from tests.trials.saving_cases import same
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
 from pacbandits.problems import load_problem
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.simulation import run
 from pacbandits.trials.coda import Coda
-from pacbandits.trials.disk import Disk
-from pacbandits.trials.folders import StateFolder
-from pacbandits.trials.saving import load_state, save_state
+from pacbandits.trials.saved_state import load_state, save_state
+from pacbandits.trials.state_folder import Disk, StateFolder
 
 SPEC = "two-of-many:actions=4,policies=10,contexts=4"
 OTHER = "trivial:contexts=3,actions=3,gap=0.3"

@@ -11,9 +11,8 @@ import numpy as np
 from pacbandits.policies import Finite, Trees, Trivial, class_to_json
 from pacbandits.problems import load_problem
 from pacbandits.records import Lottery
-from pacbandits.records.digest import digest, digest_log
-from pacbandits.trials.coda import Coda
-from pacbandits.trials.uniform import Uniform
+from pacbandits.records.log import digest, digest_log
+from pacbandits.trials.coda import Coda, Uniform
 
 KINDS = {"uniform": Uniform, "coda": Coda}
 

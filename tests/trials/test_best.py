@@ -10,8 +10,7 @@ from pacbandits.certificate import Ledger, making
 from pacbandits.policies.finite import Finite
 from pacbandits.policies.rivals import rivals_of
 from pacbandits.problems import Bernoulli, Problem
-from pacbandits.trials.hardest import find_hardest, nominal_hardest
-from pacbandits.trials.trial import mixture
+from pacbandits.trials.trial import find_hardest, mixture, nominal_hardest
 
 KINDS = (pb.Coda, pb.Uniform)
 

@@ -12,11 +12,12 @@ from pacbandits.design import DesignTask, Shifted, price_propensities
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem
 from pacbandits.records import Design
-from pacbandits.trials.coda import Coda, believed_price
-from pacbandits.trials.exploration import (
+from pacbandits.trials.coda import (
     COUNTED_GAP_SHARE,
     MAX_EVEN_SHARE,
+    Coda,
     NoisyDesign,
+    believed_price,
     design_task,
     even_share,
     explore_uniformly,

@@ -12,8 +12,7 @@ import pytest
 from tests.trials.disks import CountingDisk, FailingDisk, NotingDisk
 
 from pacbandits.errors import InputError
-from pacbandits.trials.disk import Disk
-from pacbandits.trials.folders import StateFolder, name_table
+from pacbandits.trials.state_folder import Disk, StateFolder, name_table
 
 SHARED = name_table("contexts", "c" * 64)
 

@@ -13,9 +13,9 @@ from pacbandits import load_state, save_state
 from pacbandits.arrays import as_read
 from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
-from pacbandits.records.digest import digest_log
-from pacbandits.trials.folders import name_table
-from pacbandits.trials.packing import digest_table
+from pacbandits.records.log import digest_log
+from pacbandits.trials.saved_state import digest_table
+from pacbandits.trials.state_folder import name_table
 
 
 def at(*path, to):

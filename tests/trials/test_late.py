@@ -12,14 +12,13 @@ from pacbandits.certificate import Certificate
 from pacbandits.confidence import withdrawal_part
 from pacbandits.errors import InputError
 from pacbandits.policies import class_from_json, class_to_json
-from pacbandits.policies.without import without
+from pacbandits.policies.constraints import without
 from pacbandits.problems import load_problem
 from pacbandits.records import Log, parts_of
 from pacbandits.rewards import CellMeans, predict_by_round
-from pacbandits.trials.coda import Coda
-from pacbandits.trials.late import PlayedRound, catch_up, leaders_again
+from pacbandits.trials.coda import Coda, Uniform
+from pacbandits.trials.late_rewards import PlayedRound, catch_up, leaders_again
 from pacbandits.trials.trial import TrialState
-from pacbandits.trials.uniform import Uniform
 
 LED = "trees:contexts=60,features=3,bins=6,actions=3,competitive=2"
 LISTED = "two-of-many:actions=4,policies=12,contexts=8"

@@ -12,15 +12,14 @@ import time
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.trials.folders import StateFolder
-from pacbandits.trials.locks import held_alone, held_together
+from pacbandits.trials.state_folder import StateFolder, held_alone, held_together
 
 BUSY = "is in use: another process or thread runs, saves or loads a trial there; wait until it has ended, or take"
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from pacbandits.trials.locks import held_alone, held_together
+from pacbandits.trials.state_folder import held_alone, held_together
 with {hold}(Path(sys.argv[1])):
     {then}
     print("held", os.getpid(), flush=True)
@@ -128,7 +127,7 @@ def test_one_waits_for_those_who_are_soon_done(tmp_path):
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from pacbandits.trials.locks import held_alone, held_together
+from pacbandits.trials.state_folder import held_alone, held_together
 os.chdir(sys.argv[1])
 if os.getuid() == 0:
     os.setuid(65534)

@@ -9,7 +9,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.rewards import no_idea
-from pacbandits.trials.exploration import design_task, explore_with, still_recent
+from pacbandits.trials.coda import design_task, explore_with, still_recent
 
 SPEC = "two-of-many:actions=6,policies=40"
 DEEP = "trees:contexts=60,features=2,bins=4,actions=4,competitive=2,depth=1"

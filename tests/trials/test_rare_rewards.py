@@ -11,8 +11,7 @@ from pacbandits.problems.scenarios import Outcome, Scenario
 from pacbandits.records import Contexts
 from pacbandits.simulation import run
 from pacbandits.trials import coda
-from pacbandits.trials.coda import Coda
-from pacbandits.trials.exploration import price_for_bets, skewed_variances, variances
+from pacbandits.trials.coda import Coda, price_for_bets, skewed_variances, variances
 
 RARE, COMMON = Outcome(0.065), Outcome(0.5)
 

@@ -34,11 +34,10 @@ from pacbandits.errors import InputError
 from pacbandits.policies import Finite, Trees, Trivial
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, Log
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.rewards import CellMeans, PerAction
-from pacbandits.trials.coda import Coda, NoisyDesign
-from pacbandits.trials.uniform import Uniform
-from pacbandits.trials.unpacking import read_state
+from pacbandits.trials.coda import Coda, NoisyDesign, Uniform
+from pacbandits.trials.saved_state import read_state
 
 # The longest of them is for those who have time; from any of its rounds it is loaded below.
 LONGEST = ("coda", TREES)
@@ -94,7 +93,7 @@ IN_ANOTHER_PROCESS = """
 import json, sys
 import numpy as np
 from pacbandits import load_problem, load_state
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 
 problem, rng = load_problem(sys.argv[2]), np.random.default_rng()
 rng.bit_generator.state = json.loads(sys.argv[3])

@@ -14,7 +14,7 @@ from tests.trials.saving_cases import FINITE, TRIVIAL, beginning, led, names, sa
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
 from pacbandits.simulation import run
-from pacbandits.trials.folders import StateFolder
+from pacbandits.trials.state_folder import StateFolder
 
 BUSY = "is in use: another process or thread runs, saves or loads a trial there; wait until it has ended"
 RUN = {"algorithm": "coda:pilot=50", "epsilon": 0.3, "delta": 0.1, "rng": 1}
@@ -76,7 +76,7 @@ def test_nobody_else_can_use_the_folder_of_a_run(tmp_path):
 
 @pytest.mark.thorough
 def test_the_command_refuses_a_folder_that_is_in_use(command, tmp_path):
-    hold = "import sys; from pacbandits.trials.locks import held_alone; from pathlib import Path\n"
+    hold = "import sys; from pacbandits.trials.state_folder import held_alone; from pathlib import Path\n"
     hold += "with held_alone(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     arguments = [sys.executable, "-c", hold, tmp_path / "state.lock"]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:

@@ -14,12 +14,10 @@ from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts, RewardBounds
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.rewards import CellMeans, predict_by_round
-from pacbandits.trials.coda import Coda
-from pacbandits.trials.exploration import NoisyDesign, variances
+from pacbandits.trials.coda import Coda, NoisyDesign, Uniform, variances
 from pacbandits.trials.trial import merge, mixture, multipliers_of
-from pacbandits.trials.uniform import Uniform
 
 KINDS = (Uniform, Coda)
 PROBLEMS = {

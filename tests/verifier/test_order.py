@@ -9,10 +9,10 @@ import pytest
 
 from pacbandits.certificate.conventions import block_ends as certified_ends
 from pacbandits.certificate.conventions import planned_ends, rearrange, settling_round, sizes_beforehand
-from pacbandits.certificate.summed.facts import arrange_rows, facts_of
+from pacbandits.certificate.summed.survey import arrange_rows, facts_of
 from pacbandits.engines import ROWS_PER_BLOCK, LogSource
 from pacbandits.records import Log
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.verifier.figures import wrong_value
 from pacbandits.verifier.order import (
     block_ends,

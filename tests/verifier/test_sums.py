@@ -10,14 +10,14 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import certify
-from pacbandits.certificate.bets import Bets
+from pacbandits.certificate.certificate import Bets
 from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.learning import LearntClass
-from pacbandits.certificate.summed import laying
-from pacbandits.certificate.summed.laying import lay_out, survey
+from pacbandits.certificate.summed import survey as laying
+from pacbandits.certificate.summed.survey import lay_out, survey
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
 from pacbandits.policies.base import PolicyClass
 from pacbandits.verifier.figures import keep_book
 from pacbandits.verifier.sums import MAX_SIZE_SUM, check_room, read_rows, round_down

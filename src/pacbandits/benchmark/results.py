@@ -12,26 +12,381 @@ Files are replaced as a whole, so whatever ends a command leaves the folder as i
 
 from __future__ import annotations
 
+import math
+import os
+import platform
 import secrets
 import shutil
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from pacbandits.benchmark.cases import Case, Entry, Role, Task
-from pacbandits.benchmark.descriptions import Description
-from pacbandits.benchmark.facts import CaseFacts
-from pacbandits.benchmark.rows import Row
-from pacbandits.benchmark.tables import bytes_of, join, read_table, rows_of, table_of, without_lists
+from pacbandits.benchmark.cases import (
+    Case,
+    Entry,
+    Role,
+    Row,
+    Task,
+    bytes_of,
+    join,
+    read_table,
+    rows_of,
+    table_of,
+    without_lists,
+)
+from pacbandits.benchmark.suites import Suite
 from pacbandits.checks import path_of
+from pacbandits.complexity import Complexity
+from pacbandits.complexity.measure import TooLongError, measure_in_time
 from pacbandits.errors import InputError
-from pacbandits.fields import Fields, Json
-from pacbandits.json_files import json_text, read_json
-from pacbandits.records.files import naming
-from pacbandits.trials.disk import PART, Disk, put_whole
-from pacbandits.trials.locks import LOCK_PATIENCE_SECONDS, held_alone
+from pacbandits.problems import Problem
+from pacbandits.records.text_files import naming
+from pacbandits.schema import Fields, Json, json_text, read_json, text
+from pacbandits.trials.state_folder import LOCK_PATIENCE_SECONDS, PART, Disk, held_alone, put_whole
+from pacbandits.version import __version__
+
+# Measure a case: ρ of the best design and of uniform exploration, and sample-complexity bounds.
+
+
+PATIENCE_SECONDS = 300.0  # for the measurement of one case
+_INFINITE = "Infinity"  # as JSON says it
+
+
+@dataclass(frozen=True)
+class CaseFacts:
+    """A case in numbers. What cannot be had is None, and `words` says why.
+
+    case: the name of the case.
+    problem, policies, epsilon, delta: of the case.
+    n_contexts, n_actions: how many there are.
+    n_policies: |Π|, of a class that can be listed.
+    log_size: log|Π|, or an upper bound on it.
+    law: of rewards about their means: Gaussian, Bernoulli or other.
+    min_gap: the least gap of a policy that is not the best.
+    rho_lower, rho_upper: a bracket on ρ, the complexity of the case for the best design, at ε.
+    uniform_lower, uniform_upper: a bracket on what uniform exploration has in its place.
+    sigma_lower, sigma_upper, sigma_uniform_lower, sigma_uniform_upper: the same with actions weighted by their noise.
+    lower_bound: no algorithm takes fewer samples; None where that is no theorem.
+    union_price, union_price_uniform: samples by a union bound over the class, of the best design and of the uniform.
+    minimax_bound: samples that suffice for any problem of this size, with constant 1.
+    seconds: that the measurement took.
+    words: why numbers are missing; empty if they are not.
+    """
+
+    case: str
+    problem: str
+    policies: str
+    epsilon: float
+    delta: float
+    n_contexts: int
+    n_actions: int
+    n_policies: int | None
+    log_size: float
+    law: str | None = None
+    min_gap: float | None = None
+    rho_lower: float | None = None
+    rho_upper: float | None = None
+    uniform_lower: float | None = None
+    uniform_upper: float | None = None
+    sigma_lower: float | None = None
+    sigma_upper: float | None = None
+    sigma_uniform_lower: float | None = None
+    sigma_uniform_upper: float | None = None
+    lower_bound: float | None = None
+    union_price: float | None = None
+    union_price_uniform: float | None = None
+    minimax_bound: float | None = None
+    seconds: float = 0.0
+    words: str = ""
+
+    @property
+    def uniform_over_best(self) -> tuple[float, float] | None:
+        """A bracket on uniform's ρ over the optimum's; None where they are not known."""
+        return _ratio(self.uniform_lower, self.uniform_upper, self.rho_lower, self.rho_upper)
+
+    @property
+    def sigma_uniform_over_best(self) -> tuple[float, float] | None:
+        """The same of ρ_σ, whose actions are weighted by their noise."""
+        return _ratio(self.sigma_uniform_lower, self.sigma_uniform_upper, self.sigma_lower, self.sigma_upper)
+
+    def is_of(self, case: Case) -> bool:
+        """Whether these are facts of that very case, and not of another by its name."""
+        asked = (case.name, case.problem, case.policies, case.epsilon, case.delta)
+        return asked == (self.case, self.problem, self.policies, self.epsilon, self.delta)
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values; the ratios are for those who read it elsewhere."""
+        own = {name: _plain(value) for name, value in asdict(self).items()}
+        ratios = {"uniform_over_best": self.uniform_over_best, "sigma_uniform_over_best": self.sigma_uniform_over_best}
+        return own | {name: None if pair is None else [_plain(x) for x in pair] for name, pair in ratios.items()}
+
+    @classmethod
+    def from_json(cls, value: object) -> CaseFacts:
+        """Read what `to_json` wrote."""
+        given = Fields.read(value, of="facts of a case")
+        known = [field.name for field in fields(cls)]
+        given.check_known([*known, "uniform_over_best", "sigma_uniform_over_best"])
+        made: dict[str, Any] = {name: given.text(name) for name in ("case", "problem", "policies", "words")}
+        made |= {name: given.whole_number(name, least=1) for name in ("n_contexts", "n_actions")}
+        made |= {name: given.number(name, least=0) for name in ("epsilon", "delta", "log_size", "seconds")}
+        made["n_policies"] = None if given["n_policies"] is None else given.whole_number("n_policies")
+        made["law"] = None if given["law"] is None else given.text("law")
+        rest = [name for name in known if name not in made]
+        made |= {name: math.inf if given[name] == _INFINITE else given.number_or_null(name) for name in rest}
+        return cls(**made)
+
+
+def find_facts(case: Case, *, patience_seconds: float = PATIENCE_SECONDS) -> CaseFacts:
+    """The facts of a case; sizes alone where a measurement takes longer than one can wait, or is not possible."""
+    problem, epsilon, delta = case.load(), case.epsilon, case.delta
+    try:
+        found = measure_in_time(patience_seconds, problem, problem.policies, epsilon=epsilon, delta=delta)
+    except TooLongError:
+        return _sizes(case, problem, words=f"to measure it takes more than {patience_seconds:,.0f} s")
+    except InputError as error:
+        return _sizes(case, problem, words=str(error))
+    return _measured(case, problem, found)
+
+
+def _sizes(case: Case, problem: Problem, *, words: str = "", **numbers: Any) -> CaseFacts:
+    policies = problem.policies
+    return CaseFacts(
+        case.name,
+        case.problem,
+        case.policies,
+        case.epsilon,
+        case.delta,
+        n_contexts=len(problem.population),
+        n_actions=policies.n_actions,
+        n_policies=numbers.pop("n_policies", None),
+        log_size=policies.log_size,
+        words=words,
+        **numbers,
+    )
+
+
+def _measured(case: Case, problem: Problem, found: Complexity) -> CaseFacts:
+    notes = [found.notes[name] for name in ("lower_bound",) if found.lower_bound is None and name in found.notes]
+    return _sizes(
+        case,
+        problem,
+        words=" ".join(notes),
+        n_policies=found.n_policies,
+        law=found.law.value,
+        min_gap=found.min_gap,
+        rho_lower=found.rho.lower,
+        rho_upper=found.rho.upper,
+        uniform_lower=found.rho.uniform_lower,
+        uniform_upper=found.rho.uniform,
+        sigma_lower=found.rho_sigma.lower,
+        sigma_upper=found.rho_sigma.upper,
+        sigma_uniform_lower=found.rho_sigma.uniform_lower,
+        sigma_uniform_upper=found.rho_sigma.uniform,
+        lower_bound=found.lower_bound,
+        union_price=found.union_price,
+        union_price_uniform=found.union_price_uniform,
+        minimax_bound=found.minimax_bound,
+        seconds=found.seconds,
+    )
+
+
+def _ratio(
+    low: float | None, high: float | None, least: float | None, most: float | None
+) -> tuple[float, float] | None:
+    """The ends of [low, high] / [least, most]."""
+    if low is None or high is None or least is None or most is None or not 0 < least <= most < math.inf:
+        return None
+    return low / most, high / least
+
+
+def _plain(value: Any) -> Any:
+    return _INFINITE if value == math.inf else value
+
+
+# The description of a folder of results: suites, commands and environments.
+
+
+FORMAT = "pacbandits benchmark 1"
+MAX_SESSIONS = 1_000  # that are told of
+PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
+Key = tuple[str, str, str, int]  # of a task
+ROLES: tuple[Role, ...] = ("default", "tuned")
+
+
+def environment() -> dict[str, str]:
+    """What a clock depends on, and nothing that tells whose machine it is."""
+    return {
+        "pacbandits": __version__,
+        "Python": platform.python_version(),
+        **{name: version_of(name) for name in PACKAGES},
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": str(os.cpu_count() or 1),
+    }
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a command was asked to play.
+
+    suite: its name.
+    cases, entries: of it, by name and by spec.
+    seeds: how many runs of each.
+    """
+
+    suite: str
+    cases: tuple[str, ...]
+    entries: tuple[str, ...]
+    seeds: int
+
+    @classmethod
+    def of(cls, suite: Suite) -> Selection:
+        """That of a suite, which may be a part of the one by its name."""
+        return cls(
+            suite.name, tuple(one.name for one in suite.cases), tuple(one.spec for one in suite.entries), suite.seeds
+        )
+
+    def within(self, whole: Suite) -> Suite:
+        """The part of a suite that was asked for."""
+        return replace(
+            whole,
+            cases=tuple(one for one in whole.cases if one.name in self.cases),
+            entries=tuple(one for one in whole.entries if one.spec in self.entries),
+            seeds=self.seeds,
+        )
+
+
+@dataclass(frozen=True)
+class BenchmarkSession:
+    """A command that played runs into the folder.
+
+    command: as it was typed; of the folder, the last name.
+    began: when, in UTC.
+    environment: where, by `environment`.
+    runs: how many it played; 0 of one that was killed, whose runs are there all the same.
+    seconds: it took.
+    peak_memory_bytes: of its largest process; None where the system does not tell.
+    asked: what it was to play; None where that was not written down.
+    """
+
+    command: str
+    began: str
+    environment: Mapping[str, str]
+    runs: int = 0
+    seconds: float = 0.0
+    peak_memory_bytes: int | None = None
+    asked: Selection | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a folder of results is.
+
+    version: of the package that played; all runs of a folder are of one.
+    suites: by name, as they were last played.
+    sessions: the commands, in order.
+    """
+
+    version: str = __version__
+    suites: Mapping[str, Suite] = field(default_factory=dict[str, Suite])
+    sessions: tuple[BenchmarkSession, ...] = ()
+
+    def with_suite(self, suite: Suite) -> Description:
+        """The same with a suite, of which earlier commands may have played other cases and entries, or more seeds."""
+        before = self.suites.get(suite.name, suite)
+        whole = replace(
+            suite,
+            cases=tuple({one.name: one for one in (*before.cases, *suite.cases)}.values()),
+            entries=tuple({one.spec: one for one in (*before.entries, *suite.entries)}.values()),
+            seeds=max(suite.seeds, before.seeds),
+        )
+        return replace(self, suites={**self.suites, suite.name: whole})
+
+    def with_session(self, session: BenchmarkSession) -> Description:
+        """The same after one more command."""
+        return replace(self, sessions=(*self.sessions, session)[-MAX_SESSIONS:])
+
+    def wanted(self) -> frozenset[Key]:
+        """The keys of all runs that the commands were asked to play."""
+        asked = [one.asked for one in self.sessions if one.asked is not None and one.asked.suite in self.suites]
+        known = bool(asked) and len(asked) == len(self.sessions)
+        parts = [one.within(self.suites[one.suite]) for one in asked] if known else self.suites.values()
+        return frozenset(task.key for part in parts for task in part.tasks())
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        return {
+            "format": FORMAT,
+            "version": self.version,
+            "suites": [asdict(suite) for suite in self.suites.values()],
+            "sessions": [asdict(session) for session in self.sessions],
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Description:
+        """Read what `to_json` wrote."""
+        given = Fields.read(value, of="description of results")
+        if given.given.get("format") != FORMAT:
+            raise InputError(f"this describes no results of a benchmark: its format must be '{FORMAT}'")
+        given.check_known(("format", "version", "suites", "sessions"))
+        suites = [_suite(Fields.read(one, of="suite")) for one in given.items("suites")]
+        sessions = [_session(Fields.read(one, of="session")) for one in given.items("sessions", most=MAX_SESSIONS)]
+        return cls(given.text("version"), {suite.name: suite for suite in suites}, tuple(sessions))
+
+
+def case_of(given: Fields) -> Case:
+    """A case from its fields."""
+    return Case(
+        given.text("name"),
+        given.text("problem"),
+        given.number("epsilon"),
+        given.number("delta"),
+        given.whole_number("most", least=1),
+        given.text("policies"),
+        given.number("growth"),
+        given.flag("certified"),
+    )
+
+
+def _suite(given: Fields) -> Suite:
+    given.check_known(("name", "description", "cases", "entries", "seeds", "dear", "dear_seeds"))
+    cases = tuple(case_of(Fields.read(one, of="case")) for one in given.items("cases"))
+    entries = tuple(_entry(Fields.read(one, of="entry")) for one in given.items("entries"))
+    return Suite(
+        given.text("name"),
+        given.text("description"),
+        cases,
+        entries,
+        given.whole_number("seeds"),
+        given.texts("dear"),
+        given.whole_number("dear_seeds"),
+    )
+
+
+def _entry(given: Fields) -> Entry:
+    given.check_known(("name", "spec", "role"))
+    return Entry(given.text("name"), given.text("spec"), cast(Role, given.one_of("role", ROLES)))
+
+
+def _session(given: Fields) -> BenchmarkSession:
+    where = given.json_object("environment")
+    return BenchmarkSession(
+        given.text("command"),
+        given.text("began"),
+        {name: text(value, name=f"the environment's '{name}'") for name, value in where.items()},
+        given.whole_number("runs"),
+        given.number("seconds", least=0),
+        None if given["peak_memory_bytes"] is None else given.whole_number("peak_memory_bytes"),
+        None if given.given.get("asked") is None else _selection(given.fields("asked", of="selection")),
+    )
+
+
+def _selection(given: Fields) -> Selection:
+    given.check_known(("suite", "cases", "entries", "seeds"))
+    return Selection(given.text("suite"), given.texts("cases"), given.texts("entries"), given.whole_number("seeds"))
+
 
 RUNS, PARTS, SUITE, FACTS = "runs.parquet", "parts", "suite.json", "facts.json"
 MISFITS, FAILED, LOCK = "misfits.json", "failed.json", "bench.lock"

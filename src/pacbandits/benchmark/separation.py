@@ -20,12 +20,23 @@ from typing import Literal
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.intervals import IntervalEstimate, quantile_interval
-from pacbandits.benchmark.rows import Row
-from pacbandits.benchmark.yardsticks import Reading, good_on_grid, grid, regret_at, same_setting
-from pacbandits.complexity.bounds import coin_lower_bound, least_regret, low_regret_bound, lower_bound
-from pacbandits.complexity.coin_flips import kl_of_flips
+from pacbandits.benchmark.cases import Case, Entry, Row
+from pacbandits.benchmark.standings import (
+    IntervalEstimate,
+    Reading,
+    good_on_grid,
+    grid,
+    quantile_interval,
+    regret_at,
+    same_setting,
+)
+from pacbandits.complexity.lower_bounds import (
+    coin_lower_bound,
+    kl_of_flips,
+    least_regret,
+    low_regret_bound,
+    lower_bound,
+)
 from pacbandits.errors import InputError
 from pacbandits.options import parse_spec
 

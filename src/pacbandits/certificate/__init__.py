@@ -4,10 +4,8 @@ And one by a normal approximation, for those who accept that (`certify_asymptoti
 """
 
 from pacbandits.certificate.asymptotic import AsymptoticCertificate, certify_asymptotically
-from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.certificate import Bets, Certificate, Claim
 from pacbandits.certificate.certify import certify, evaluate, measure_worth
-from pacbandits.certificate.claim import Claim
 from pacbandits.certificate.conventions import in_blocks, worth_leading
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, learn_class

@@ -3,37 +3,392 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.claim import (
-    ALIKE,
-    APART,
-    BEFORE,
-    FIXED,
-    MAX_STORED_MAGNITUDE,
-    Claim,
-    Json,
-    check_follows,
-    read_common,
-    reading,
-    rounded_up,
-)
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.alarms import Check, alarm_words, look
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.summed.limits import RELEASED_LIMITS, Limits
-from pacbandits.engines.digesting import digest_source
-from pacbandits.engines.memory import LogSource
-from pacbandits.errors import InputError
-from pacbandits.fields import Fields
-from pacbandits.policies import policy_from_json
-from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Log
-from pacbandits.records.digest import digest_log
+from pacbandits.checks import check_percentage
+from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
+from pacbandits.engines.base import LogSource
+from pacbandits.engines.local import digest_source
+from pacbandits.errors import InputError, one_line, plain
+from pacbandits.policies import chosen_from_json, policy_from_json
+from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.records import Chosen, Log, Lottery, describe_chosen
+from pacbandits.records.log import digest_log
+from pacbandits.records.log_metadata import UNIT_RANGE, check_range
+from pacbandits.records.policy import call, check_names
+from pacbandits.records.text_files import MAX_COLUMNS
+from pacbandits.schema import Fields, json_object
+
+# What a certificate tells of the log it was made from.
+
+
+class ToldOfLog(Protocol):
+    """What a certificate tells of the log it was made from: a `Log`, or what stands for one in files."""
+
+    def __len__(self) -> int: ...
+    @property
+    def n_actions(self) -> int: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def n_units(self) -> int: ...
+    @property
+    def assumed(self) -> tuple[str, ...]: ...
+    @property
+    def action_names(self) -> tuple[str, ...] | None: ...
+    @property
+    def reward_range(self) -> tuple[float, float]: ...
+    @property
+    def dates(self) -> tuple[str, ...]: ...
+    @property
+    def units(self) -> IntArray | None: ...
+
+
+# What every certificate is: a claim about a policy, and how such a claim is written down and read again.
+#
+# A kind of certificate adds the figures that its proof needs. How a claim is rechecked is no business of the claim: the
+# code that verifies stands apart from the code that certifies.
+
+
+Json = dict[str, Any]
+
+MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; squares and inverses are still numbers
+MAX_STORED_REMARKS = 100
+FIELDS_BESIDE_A_CLAIM = ("class", "reading")  # in a file
+# What every certificate rests on, as every A/B test does. `pacbandits.certificate.alarms` looks for signs against it.
+ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
+APART = "what a row earns does not depend on what was played in other rows"
+BEFORE = "contexts were recorded before the action was drawn, and hold nothing that came after"
+FIXED = "the policy class was fixed before the log was seen"
+DOUBT = "the log speaks against an assumption of this claim"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Claim(ABC):
+    """That except with probability δ a policy is within ε of the best, and all that this rests on.
+
+    policy: q, of which it is claimed; or a lottery between policies.
+    epsilon: the distance that was asked for, in the units of rewards; 0 for the best policy itself.
+    delta: the probability of being wrong.
+    certified_epsilon: the distance that is claimed, which bounds V* − V(q); that between the ends of `reward_range`, by
+        default 1, if none below.
+    samples: interactions.
+    rows: of the log.
+    digest: of the log.
+    class_digest: of the policy class; None for a class that has no description in JSON.
+    remarks: what else was assumed, in words.
+    checks: what was found where the log was looked at for signs against the assumptions.
+    action_names (A,): what the actions are called; None if they are but numbered.
+    reward_range: the least and the largest that a reward can be, in whose units distances are.
+    dates: the columns of dates and times that features were made of.
+    """
+
+    kind: ClassVar[str]
+    speaks_of_contexts: ClassVar[bool] = False  # beyond those in its log, so that a file of them belongs to it
+    unit_rewards: ClassVar[bool] = True  # whether every reward must lie in [0, 1]
+
+    policy: Chosen
+    epsilon: float
+    delta: float
+    certified_epsilon: float
+    samples: int
+    rows: int
+    digest: str
+    class_digest: str | None = None
+    remarks: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    action_names: tuple[str, ...] | None = None
+    reward_range: tuple[float, float] = UNIT_RANGE
+    dates: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> float:
+        """What a distance of 1 between rewards in [0, 1] stands for."""
+        return self.reward_range[1] - self.reward_range[0]
+
+    @property
+    def unit_epsilon(self) -> float:
+        """The distance that was asked for, of rewards in [0, 1]."""
+        return self.epsilon / self.unit
+
+    @property
+    def unit_certified_epsilon(self) -> float:
+        """The distance that is claimed, of rewards in [0, 1]."""
+        return self.certified_epsilon / self.unit
+
+    @property
+    def within(self) -> str:
+        """What is assumed of the range of rewards."""
+        return f"rewards lie in [{self.reward_range[0]:g}, {self.reward_range[1]:g}]"
+
+    @property
+    def words(self) -> str:
+        """What the policy does, in words, with the names of actions where they have any."""
+        return describe_chosen(self.policy, self.action_names)
+
+    @property
+    @abstractmethod
+    def certified(self) -> bool:
+        """Whether the policy is within ε of the best."""
+
+    @property
+    @abstractmethod
+    def assumptions(self) -> tuple[str, ...]:
+        """Everything the claim rests on."""
+
+    @abstractmethod
+    def figures(self) -> Json:
+        """What this kind of certificate adds, as what JSON knows."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, value: object, policies: PolicyClass | None = None) -> Self:
+        """The certificate that `to_json` wrote; policies: the class, where its policies are of a kind of its own."""
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Where the log speaks against what the claim rests on, in words."""
+        return alarm_words(self.checks)
+
+    @property
+    def proviso(self) -> str:
+        """What the claim is conditional on, before everything else."""
+        return ""
+
+    @property
+    def best(self) -> str:
+        """What the policy is compared with."""
+        return "the best of its class"
+
+    def describe(self) -> str:
+        """The claim in a sentence."""
+        what = "lottery" if isinstance(self.policy, Lottery) else "policy"
+        sentence = f"{self.proviso}except with probability {self.delta:g} the {what} is within"
+        if self.certified:
+            return f"{sentence} {self.epsilon:g} of {self.best}"
+        lacking = f"not certified at {self.epsilon:g}" if self.epsilon > 0 else "not certified as the best itself"
+        if self.certified_epsilon < self.unit:
+            near = f"{rounded_up(self.certified_epsilon):.3g}"
+            return f"{lacking}; {sentence} {near} of {self.best}"
+        return f"{lacking}, nor at any smaller distance than {self.unit:g}"
+
+    def promise(self) -> str:
+        """The claim and its assumptions in a sentence, after what speaks against them."""
+        return f"{self._doubts()}{self.describe()}; assumes that {self.assuming()}"
+
+    def _doubts(self) -> str:
+        return "".join(f"{DOUBT} ({alarm}): " for alarm in self.alarms)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {one_line(self._doubts() + self.describe())}>"
+
+    def assuming(self, between: str = "; that ") -> str:
+        """The assumptions for people, each on one line whatever a remark may hold."""
+        return between.join(one_line(words) for words in self.assumptions)
+
+    def to_json(self) -> Json:
+        """Everything, as what JSON knows."""
+        return {
+            "kind": self.kind,
+            "claim": self.describe(),
+            "certified": self.certified,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "certified_epsilon": self.certified_epsilon,
+            "samples": self.samples,
+            "rows": self.rows,
+            **self.figures(),
+            "digest": self.digest,
+            "class_digest": self.class_digest,
+            "remarks": list(self.remarks),
+            "checks": [check.to_json() for check in self.checks],
+            "alarms": list(self.alarms),
+            "assumptions": list(self.assumptions),
+            "policy": self.policy.to_json(),
+            "words": self.words,
+            "action_names": None if self.action_names is None else list(self.action_names),
+            "reward_range": list(self.reward_range),
+            "dates": list(self.dates),
+        }
+
+    def with_remarks(self, *words: str) -> Self:
+        """The same claim, resting on a little more."""
+        return replace(self, remarks=(*self.remarks, *words))
+
+    def of(self, log: Log) -> Log:
+        """The rows of a log that the claim is of, if it went on since: the first ones."""
+        return log if len(log) <= self.rows else log.take(np.arange(self.rows))
+
+    def looked_at(self, log: Log) -> Self:
+        """The same claim, with what its log shows of signs against its assumptions."""
+        return replace(self, checks=look(log))
+
+
+def check_distance(log: ToldOfLog, epsilon: float) -> float:
+    """ε > 0, if it is less than what rewards can differ by."""
+    return _check_below_range(log, check_positive_epsilon(epsilon))
+
+
+def check_distance_or_best(log: ToldOfLog, epsilon: float) -> float:
+    """The same, or an ε of 0, which asks for the best policy itself."""
+    check_percentage(epsilon, name="--epsilon", reward_range=log.reward_range)
+    return _check_below_range(log, check_epsilon(epsilon))
+
+
+def _check_below_range(log: ToldOfLog, epsilon: float) -> float:
+    low, high = log.reward_range
+    if epsilon >= high - low:
+        raise InputError(
+            f"an epsilon of {epsilon:g} is no less than all that rewards can differ by, from {low:g} to {high:g}, so "
+            f"that every policy is that near to the best; ask for less, as in --epsilon {(high - low) / 100:g}"
+        )
+    return epsilon
+
+
+def check_compared(log: Log, *, fixed: bool = True) -> None:
+    """Raise where a log has one action, or only one that could ever be played: nothing was compared then.
+
+    fixed: whether propensities that are the same in these rows are so in all.
+    """
+    first = int(log.actions[0])
+    alone = log.n_actions == 1
+    if not alone and fixed and log.least is None:
+        alone = bool((log.actions == first).all() and (log.propensities[:, first] >= 1.0).all())
+    if alone:
+        raise InputError(
+            f"every row of the log has the same action, {plain(call(first, log.action_names))}, and no other could be "
+            "played, so nothing was compared; is --action the right column? If others could be played and never were, "
+            "say with which probability (--split a=0.5,b=0.5)"
+        )
+
+
+def check_asked(log: ToldOfLog, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
+    """ε and δ, if a log may be asked for a claim about a class at these."""
+    policies = check_class(policies)
+    asked = check_distance_or_best(log, epsilon), check_delta(delta)
+    if log.n_actions != policies.n_actions:
+        raise InputError(f"the log has {log.n_actions} actions, but the policies have {policies.n_actions}")
+    return asked
+
+
+def read_common(given: Json, policies: PolicyClass | None, *, single: bool = False) -> Json:
+    """The fields of a `Claim` from its JSON, by name; single: whether it is never of a lottery."""
+    read = policy_from_json if single else chosen_from_json
+    fields = Fields(given, "certificate")
+    policy = read(fields["policy"], policies)
+    low, high = check_range(fields.numbers("reward_range", shortest=2, longest=2))
+    named = None if fields["action_names"] is None else fields.texts("action_names", most=policy.n_actions)
+    return {
+        "action_names": check_names(named, n_actions=policy.n_actions),
+        "reward_range": (low, high),
+        "dates": fields.texts("dates", most=MAX_COLUMNS) if "dates" in fields else (),
+        "policy": policy,
+        "epsilon": fields.number("epsilon", least=0.0, most=MAX_STORED_MAGNITUDE),
+        "delta": fields.number("delta", least=1.0 / MAX_STORED_MAGNITUDE, most=1.0),
+        "certified_epsilon": fields.number("certified_epsilon", least=0.0, most=high - low),
+        "samples": fields.whole_number("samples", least=1),
+        "rows": fields.whole_number("rows", least=1),
+        "digest": fields.text("digest"),
+        "class_digest": None if fields["class_digest"] is None else fields.text("class_digest"),
+        "remarks": fields.texts("remarks", most=MAX_STORED_REMARKS),
+        "checks": tuple(Check.from_json(check) for check in fields.items("checks", most=MAX_STORED_REMARKS)),
+    }
+
+
+@contextmanager
+def reading(value: object, *, kind: type[Claim]) -> Generator[Json]:
+    """The JSON of a certificate of this kind; what may be wrong with it is one sentence."""
+    given = json_object(value, name="a certificate")
+    if given.get("kind") != kind.kind:
+        raise InputError(f"this is not a {kind.kind}")
+    try:
+        yield given
+    except InputError as error:
+        raise InputError(f"the certificate cannot be read: {error}") from None
+
+
+def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
+    """Raise unless these words of a certificate are what its figures say, and it has no others than such a one has."""
+    Fields(given, "certificate").check_known((*made, *FIELDS_BESIDE_A_CLAIM))
+    for name in names:
+        one, other = given.get(name), made[name]
+        if one != other or isinstance(one, bool) != isinstance(other, bool):  # 1 is no flag
+            raise InputError(
+                f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by another "
+                "version"
+            )
+
+
+def rounded_up(value: float) -> float:
+    """To three digits, and not below."""
+    if value <= 0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.ceil(value / unit * (1.0 - 1e-12)) * unit:.3g}")
+
+
+# How much each expert stakes in each round.
+
+
+MIN_BET_FACTOR, MAX_BET_FACTOR = 1e-12, 1e100  # of multipliers and of scales, so that their inverses are numbers
+CAP_SHARE = 0.9  # how near λ(1 + M) comes to 1, where a single row could ruin an expert
+MAX_STAKE = 0.45  # more would leave no room for a cap
+
+
+@dataclass(frozen=True)
+class Bets:
+    """Expert k stakes λ = multiplier_k · scale_l in round l, the scale cut where the boldest would stake too much.
+
+    So the stakes of all experts are in proportion, round by round. Scores are capped at `M = share/λ − 1`.
+
+    multipliers (K,): one an expert, fixed in advance.
+    scales (rounds,): fixed before each round.
+    share: how near λ(1 + M) comes to 1.
+    spared: rounds at the beginning in which nobody stakes anything.
+    """
+
+    multipliers: tuple[float, ...]
+    scales: tuple[float, ...]
+    share: float = CAP_SHARE
+    spared: int = 0
+
+    def __post_init__(self) -> None:
+        for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
+            if not given or not all(MIN_BET_FACTOR < value < MAX_BET_FACTOR for value in given):
+                raise InputError(
+                    f"the {name} of bets must lie between {MIN_BET_FACTOR:g} and {MAX_BET_FACTOR:g}, got {given}"
+                )
+        if not 0 < self.share < 1:
+            raise InputError(f"share must lie between 0 and 1, got {self.share}")
+        if not 0 <= self.spared < len(self.scales):
+            raise InputError(f"{self.spared} of {len(self.scales)} rounds cannot be spared; one must be left to bet in")
+
+    def __len__(self) -> int:
+        return len(self.multipliers)
+
+    @property
+    def units(self) -> FloatArray:
+        """What a multiplier of 1 stakes (rounds,)."""
+        units = np.minimum(np.array(self.scales), MAX_STAKE / max(self.multipliers))
+        units[: self.spared] = 0.0
+        return units
+
+    def stakes(self, expert: int) -> FloatArray:
+        """λ (rounds,)."""
+        return self.multipliers[expert] * self.units
+
 
 MAX_STORED_EXPERTS = 100  # in a file
 MAX_STORED_LEADERS = 10_000  # in a file

@@ -12,18 +12,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
-from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
+from pacbandits.certificate.alarms import look
+from pacbandits.certificate.certificate import (
+    MODEL_GIVEN,
+    Bets,
+    Certificate,
+    check_asked,
+    check_compared,
+    check_distance_or_best,
+    rounded_up,
+)
 from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
 from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
-from pacbandits.certificate.summed.laying import Surveyed, learn_policies, survey, survey_certified, survey_for
 from pacbandits.certificate.summed.limits import LIMITS, Limits
+from pacbandits.certificate.summed.survey import Surveyed, learn_policies, survey, survey_certified, survey_for
 from pacbandits.certificate.survey import LogInMemory, LogSurvey
-from pacbandits.certificate.watching import look
 from pacbandits.certificate.worth import Worth, evaluate_policy, measure_policy
 from pacbandits.checks import flag, instance
 from pacbandits.confidence import check_delta
@@ -31,12 +37,11 @@ from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.policies import Restrictions
-from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.costs import Searches, count_rows, foretell
-from pacbandits.policies.summing import can_be_summed
+from pacbandits.policies.base import PolicyClass, Searches, count_rows, foretell
+from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, check_log
-from pacbandits.records.mixture import check_chosen
+from pacbandits.records.policy import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model
 
 DEFAULT_CLASS = "trees:depth=2"

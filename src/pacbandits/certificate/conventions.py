@@ -38,8 +38,8 @@ from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
-from pacbandits.records.units import number_units
-from pacbandits.rewards.halves import scrambled
+from pacbandits.records.log import number_units
+from pacbandits.rewards.base import scrambled
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
 BLOCK_GROWTH_FACTOR = 1.4  # by which each block makes all rows so far more

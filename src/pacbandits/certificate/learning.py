@@ -29,9 +29,9 @@ from pacbandits.checks import flag, settle, text
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import learns, load_policies
-from pacbandits.policies.summing import can_be_summed
+from pacbandits.policies.summation import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
-from pacbandits.records.digest import digest_contexts
+from pacbandits.records.log import digest_contexts
 
 has_order = has_rounds  # so that something in a log is known to have come first
 

@@ -14,7 +14,7 @@ from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, has_rounds
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.registry import describe_restrictions, goes_by_shares
 from pacbandits.records import Log
-from pacbandits.records.units import number_units
+from pacbandits.records.log import number_units
 
 MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
 # For classes restricted by shares or mean costs, which are then known to 1.6 points or better: the rows of five blocks

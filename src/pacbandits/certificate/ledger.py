@@ -29,21 +29,352 @@ is f, which makes the variance least; for large ones it moves to where a single 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.leaders import NOBODY
-from pacbandits.certificate.moving import AnyAgainst
-from pacbandits.certificate.rows import Against, Rows, add_gaps, add_log_wealth, add_values
-from pacbandits.compiled import over_cores
+from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, Leaders
+from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, RememberingClass
-from pacbandits.records import Contexts, Log, Policy
-from pacbandits.records.missing import unlike
+from pacbandits.records import Chosen, Contexts, Log, Lottery, Policy
+from pacbandits.records.columns import unlike
+
+# A logarithm that is the same to the last bit on every processor and on a CUDA card, and never too large.
+#
+# Libraries of logarithms differ in the last bit. This one is made of sums, products and one quotient of doubles alone,
+# which IEEE 754 rounds the same everywhere, in a fixed order and without fused products; `logarithm.cu` has the same
+# operations in the same order.
+#
+# For x = 2^k m with m between √½ and √2, up to rounding, and s = (m − 1)/(m + 1),
+#
+#     log x = k log 2 + 2s + 2s³/3 + 2s⁵/5 + … + 2s²¹/21 + R.
+#
+# Let y be what is computed of this, and u = 2^−53, which is what an operation may be off by, as a share of its result.
+#
+# - R: |s| < 0.1716, so that |R| ≤ 2|s|²³/(23(1 − s²)) < 2^−61.
+# - log m: m − 1 is exact. The sum m + 1, the quotient and the last product are off by u each; of the sum of powers,
+#   which
+#   is between 2 and 2.03, the last two steps are off by u each, and all before them, which come to 0.03, by 0.2u. All
+#   together are 5.2u of log m, which is at most 0.347 without its sign: 1.8u.
+# - k log 2: `LN2_HIGH` has 32 bits, so that its product with k is exact. That of `LN2_LOW` is below 2^−22, and off by
+#   2^−75. Its sum with log m is off by 0.4u.
+# - x: where it is 1 + b, a sum that was rounded, log x is off by u.
+# - The sum of both parts is off by u|y|, and so is what is done later: what is taken off here, what a caller takes off,
+#   and the product with how often a row occurred.
+#
+# This is less than 4u + 4u|y|, which is taken off.
+
+
+SLACK = 2.0**-51  # of 1 + |log x|
+ROOT_HALF = 0.7071067811865476
+LN2_HIGH = 0.6931471803691238  # the first 32 bits of log 2
+LN2_LOW = 1.9082149292705877e-10  # the rest of it
+DIGITS = 52  # of a double after its first, in bits
+DIGIT_BITS = 2**DIGITS - 1  # where these stand
+HALF_BITS = 1022 << DIGITS  # one half: with other digits, a number from there to 1
+
+
+@kernel
+def log_below(x: float) -> float:
+    """A number that is no more than log x, and less by 2^−50 (1 + |log x|) at the most, for 2^−1000 < x < 2^1000.
+
+    −∞ where x is not positive, or not a number.
+    """
+    if not x > 0.0:
+        return -np.inf
+    bits = np.float64(x).view(np.int64)
+    k = (bits >> DIGITS) - 1022
+    m = np.int64(bits & DIGIT_BITS | HALF_BITS).view(np.float64)
+    if m < ROOT_HALF:
+        m += m
+        k -= 1
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    w = z * z
+    odd = ((((2.0 / 19.0) * w + 2.0 / 15.0) * w + 2.0 / 11.0) * w + 2.0 / 7.0) * w + 2.0 / 3.0
+    even = (((((2.0 / 21.0) * w + 2.0 / 17.0) * w + 2.0 / 13.0) * w + 2.0 / 9.0) * w + 2.0 / 5.0) * w + 2.0
+    twos = float(k)
+    y = twos * LN2_HIGH + (twos * LN2_LOW + s * (odd * z + even))
+    return y - SLACK * (1.0 + abs(y))
+
+
+# The rows of a ledger as kernels take them, and what these sum over the rows of each context for every action.
+#
+# `pacbandits.certificate.ledger` says what the sums are for. Kernels stand beside the record that they take: compiled
+# code is kept on disk until its own file changes, and the order of the record's fields is part of that code.
+
+
+class Against(NamedTuple):
+    """What policies are scored against.
+
+    actions (L, m): of every leader on every context.
+    turns (rounds,): which of them leads in each round; -1 where nobody does.
+    moves (rounds, L): the weight that a row takes from each, as a share of its stake.
+    """
+
+    actions: IntArray
+    turns: IntArray
+    moves: FloatArray
+
+
+class Rows(NamedTuple):
+    """Rows of a log sorted by context: rows starts[c] to starts[c + 1] belong to context c of the m distinct ones.
+
+    starts (m + 1,): where the rows of each context begin; last, how many rows there are.
+    actions (n,): what was played.
+    rewards (n,): what it earned; NaN where that is not in.
+    repeats (n,): how much a row counts: as often as it occurred, and of m visits of a unit each 1/m.
+    rounds (n,): the round of a row, counted from 0 without gaps.
+    played (n,): the propensity of the played action.
+    propensities (n, A): what caps and control variates are made from; where the log tells the played propensity alone,
+        what all of them were at least.
+    predictions (n, A): made before the round of a row.
+    """
+
+    starts: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    repeats: FloatArray
+    rounds: IntArray
+    played: FloatArray
+    propensities: FloatArray
+    predictions: FloatArray
+
+
+@kernel
+def room_above(mean: float, stake: float) -> float:
+    """1 − g(f, k), of the control variate g that makes a bet on an action of this mean grow fastest.
+
+    Not g: divided by a small propensity, what rounding takes from 1 − g would be more than a cap allows.
+    """
+    # For stakes so large or small its limits, as the formula would lose all its digits.
+    if stake > 1e6:
+        return 0.0
+    if stake < 1e-6:
+        return 1.0 - mean
+    left = 0.5 * ((1.0 - stake) + math.sqrt((1.0 - stake) ** 2 + 4.0 * mean * stake))
+    return max(min((1.0 - left) / stake, 1.0 - mean), 0.0)
+
+
+@kernel
+def add_log_wealth(
+    rows: Rows,
+    against: Against,
+    bets: FloatArray,
+    share: float,
+    epsilon: float,
+    out: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add `log(1 + λ(ε − Z))` to out (m, A), with the λ (rounds,) of each round; for contexts start to stop.
+
+    The logarithm is never too large, and the same to the last bit on a card (`pacbandits.certificate.ledger`).
+    A reward that is not in counts at its worst, which is the same for every policy: Z is linear in r, and r = 0 makes
+    it largest where q played a, for each X has −r/p or nothing of it, and r = 1 elsewhere, for each has r/p or nothing.
+    """
+    p, f = rows.propensities, rows.predictions
+    high = np.empty(p.shape[1])
+    for c in range(start, stop):
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            t = rows.rounds[i]
+            bet, turn = float(bets[t]), against.turns[t]
+            if bet == 0.0 or turn < 0:
+                continue
+            q, a, r = against.actions[turn, c], rows.actions[i], rows.rewards[i]
+            if math.isnan(r):
+                r = 0.0 if a == q else 1.0
+            moved = 0.0
+            for j in range(against.actions.shape[0]):
+                if against.moves[t, j] > 0.0 and against.actions[j, c] != q:
+                    moved += against.moves[t, j]
+            cap = max(share / (bet * (1.0 + moved)) - 1.0, 0.0)
+            low = min(room_above(1.0 - f[i, q], bet / max(p[i, q], 1e-12)), p[i, q] * cap)
+            base = low + ((r - low) / rows.played[i] if a == q else 0.0)
+            for x in range(p.shape[1]):
+                room = min(room_above(f[i, x], bet / max(p[i, x], 1e-12)), p[i, x] * cap)
+                high[x] = 1.0 - room
+                if a == x:
+                    high[x] += (room - (1.0 - r)) / rows.played[i]
+            high[q] = base
+            gained = epsilon
+            if moved > 0.0:
+                for j in range(against.actions.shape[0]):
+                    gained -= against.moves[t, j] * (high[against.actions[j, c]] - base)
+            for x in range(p.shape[1]):
+                out[c, x] += rows.repeats[i] * log_below(1.0 + bet * (gained - (high[x] - base)))
+
+
+@kernel
+def add_gaps(
+    rows: Rows,
+    mixture: FloatArray,
+    reference: IntArray,
+    gaps: FloatArray,
+    squares: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add to gaps and squares (m, A) the doubly robust gaps against the reference, and their squares.
+
+    mixture (m, A): propensities in the place of those of each row. For contexts start to stop.
+    """
+    f = rows.predictions
+    for c in range(start, stop):
+        q = reference[c]
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            a, r = rows.actions[i], rows.rewards[i]
+            base = f[i, q] + ((r - f[i, q]) / mixture[c, q] if a == q else 0.0)
+            for x in range(f.shape[1]):
+                if x != q:
+                    gap = base - f[i, x] - ((r - f[i, x]) / mixture[c, x] if a == x else 0.0)
+                    gaps[c, x] += rows.repeats[i] * gap
+                    squares[c, x] += rows.repeats[i] * gap**2
+
+
+@kernel
+def add_values(rows: Rows, weights: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+    """Add to out (m, A) the doubly robust values of actions, rows weighted (n,); for contexts start to stop."""
+    f = rows.predictions
+    for c in range(start, stop):
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            for x in range(f.shape[1]):
+                out[c, x] += weights[i] * f[i, x]
+            a = rows.actions[i]
+            out[c, a] += weights[i] * (rows.rewards[i] - f[i, a]) / rows.played[i]
+
+
+@kernel
+def add_differences(
+    rows: Rows, weights: FloatArray, reference: IntArray, squared: bool, out: FloatArray, start: int, stop: int
+) -> None:
+    """Add to out (m, A) the doubly robust differences to the reference, or their squares, rows weighted (n,).
+
+    For contexts start to stop.
+    """
+    f = rows.predictions
+    for c in range(start, stop):
+        q = reference[c]
+        for i in range(rows.starts[c], rows.starts[c + 1]):
+            a, r = rows.actions[i], rows.rewards[i]
+            base = f[i, q] + ((r - f[i, q]) / rows.played[i] if a == q else 0.0)
+            for x in range(f.shape[1]):
+                if x != q:
+                    score = f[i, x] + ((r - f[i, x]) / rows.played[i] if a == x else 0.0) - base
+                    out[c, x] += weights[i] * (score * score if squared else score)
+
+
+# How weight moves between the leaders of rounds, and what is certified of them in the end.
+
+
+MAX_WEIGHT_ROUNDING = 1e-12  # of all weights together
+
+
+class AnyAgainst(Protocol):
+    """What policies are scored against, whichever way their actions are known.
+
+    turns (rounds,): which of the leaders leads in each round; -1 where nobody does.
+    moves (rounds, L): the weight that a row takes from each, as a share of its stake.
+    """
+
+    @property
+    def turns(self) -> IntArray: ...
+    @property
+    def moves(self) -> FloatArray: ...
+
+
+def move_weight(
+    leaders: Leaders, contexts: Contexts, *, units: FloatArray, counts: FloatArray
+) -> tuple[Against, FloatArray]:
+    """What policies are scored against on these contexts, and the weight u_j (L,) of every leader in the end.
+
+    units, counts: as for `plan_moves`.
+    """
+    moves, weights = plan_moves(leaders, units=units, counts=counts)
+    n = len(leaders.policies)
+    actions = np.array([policy(contexts) for policy in leaders.policies], dtype=np.int64).reshape(n, len(contexts))
+    return Against(actions, np.array(leaders.counted, dtype=np.int64), moves), weights
+
+
+def plan_moves(leaders: Leaders, *, units: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Which share of its stake a row of each round moves from each leader (rounds, L), and all weights (L,) in the end.
+
+    Weight is taken from those who have not led for longest, or evenly from all where the leader has settled. How much
+    is fixed before a round, by its planned size and what earlier rounds came to.
+
+    units (rounds,): stakes, up to a factor. counts (rounds,): how many interactions each round had.
+    """
+    if leaders.settled is not None:
+        return _move_evenly(leaders, leaders.settled, units=units, counts=counts)
+    n = len(leaders.policies)
+    weights, last, moves = np.zeros(n), np.full(n, NOBODY), np.zeros((len(leaders.turns), n))
+    for t, (turn, size) in enumerate(zip(leaders.counted, leaders.sizes, strict=True)):
+        if turn == NOBODY or units[t] == 0:
+            continue
+        last[turn] = t
+        planned = units[t] * size
+        left = leaders.moving * planned
+        for j in sorted(np.flatnonzero(weights > 0), key=lambda one: last[one]):
+            if j != turn:
+                taken = min(float(weights[j]), left)
+                moves[t, j] = taken / planned
+                left -= taken
+        earned = units[t] * counts[t]
+        weights -= earned * moves[t]
+        weights[turn] += earned * (1.0 + moves[t].sum())
+    return moves, weights
+
+
+def _move_evenly(
+    leaders: Leaders, settled: int, *, units: FloatArray, counts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same where the leader has settled.
+
+    From the settled round on a row moves what it takes for nothing to be left of earlier leaders once as many rows as
+    planned have come.
+    """
+    moves, weights = np.zeros((len(leaders.turns), len(leaders.policies))), np.zeros(len(leaders.policies))
+    earned, planned = units * counts, units * np.array(leaders.sizes)
+    for t, turn in enumerate(leaders.counted):
+        if turn == NOBODY or units[t] == 0:
+            continue
+        if t >= settled:
+            moves[t] = np.where(np.arange(len(weights)) == turn, 0.0, weights / planned[t:].sum())
+        weights -= earned[t] * moves[t]
+        weights[turn] += earned[t] * (1.0 + moves[t].sum())
+    return moves, weights
+
+
+def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
+    """What is certified by these weights (L,), and what that costs: the slack.
+
+    V* < ε + Σ_j (u_j/Λ) V(q_j). With G the policies that are kept and w = Σ_G u_j/Λ, the sum is at most
+    `w V(G) + Σ_{j ∉ G} max(u_j, 0)/Λ ≤ V(G) + max(w − 1, 0) + Σ_{j ∉ G} max(u_j, 0)/Λ`.
+    """
+    shares = weights / weights.sum()
+    kept = [int(np.argmax(shares))] if leaders.single else np.flatnonzero(shares >= MIN_LOTTERY_WEIGHT).tolist()
+    held = float(shares[kept].sum())
+    slack = max(held - 1.0, 0.0) + float(np.maximum(np.delete(shares, kept), 0.0).sum())
+    slack = slack if slack > MAX_WEIGHT_ROUNDING else 0.0
+    if len(kept) == 1:
+        return leaders.policies[kept[0]], slack
+    drawn = tuple(float(share) for share in shares[kept] / held)
+    return Lottery(tuple(leaders.policies[j] for j in kept), drawn), slack
+
+
+def alone(rounds: int) -> tuple[IntArray, FloatArray]:
+    """Turns and moves where a single policy leads in all of so many rounds."""
+    return np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 1))
+
+
+def against_one(actions: IntArray, *, rounds: int) -> Against:
+    """A single policy, by its actions (m,), in all rounds."""
+    return Against(np.asarray(actions, dtype=np.int64)[None, :], *alone(rounds))
 
 
 class AnyLedger(Protocol):

@@ -14,8 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.certificate import Bets, Certificate
 from pacbandits.certificate.choosing import end_that_pays, find_favourite, lead_log
 from pacbandits.certificate.conventions import (
     arrange,
@@ -25,16 +24,16 @@ from pacbandits.certificate.conventions import (
     sizes_beforehand,
     worth_leading,
 )
+from pacbandits.certificate.intervals import RowWeighing
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyLedger, Ledger
 from pacbandits.certificate.summed.limits import Limits
-from pacbandits.certificate.values import RowWeighing
 from pacbandits.certificate.worth import Decided, Weighable, Weighing
-from pacbandits.policies.costs import check_memory
+from pacbandits.policies.base import check_memory
 from pacbandits.records import Log, Policy
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.rewards import RewardModel, predict_by_round
 
 

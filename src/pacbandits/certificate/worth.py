@@ -1,6 +1,6 @@
 """How good a policy is, in intervals: what they are made of, wherever the rows are.
 
-`pacbandits.certificate.values` says why they hold.
+`pacbandits.certificate.intervals` says why they hold.
 """
 
 from __future__ import annotations
@@ -13,16 +13,23 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
+from pacbandits.certificate.alarms import Check, alarm_words, look
+from pacbandits.certificate.certificate import (
+    ORDERED,
+    ROUNDS,
+    SHUFFLED,
+    UNITS_SHUFFLED,
+    Bets,
+    Certificate,
+    ToldOfLog,
+    basic_assumptions,
+)
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY, Leaders
-from pacbandits.certificate.moving import plan_moves
-from pacbandits.certificate.told import ToldOfLog
-from pacbandits.certificate.watching import Check, alarm_words, look
+from pacbandits.certificate.ledger import plan_moves
 from pacbandits.confidence import check_delta, union_threshold
 from pacbandits.errors import InputError
-from pacbandits.policies.summing import actions_on
+from pacbandits.policies.summation import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 

@@ -9,21 +9,21 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from pacbandits.cli import applying as _applying
-from pacbandits.cli import benching as _benching
-from pacbandits.cli import certifying as _certifying
-from pacbandits.cli import driving as _driving
-from pacbandits.cli import evaluating as _evaluating
-from pacbandits.cli import experiments as _experiments
-from pacbandits.cli import listing as _listing
-from pacbandits.cli import measuring as _measuring
-from pacbandits.cli import planning as _planning
-from pacbandits.cli import reporting as _reporting
-from pacbandits.cli import running as _running
-from pacbandits.cli import serving as _serving
-from pacbandits.cli import verifying as _verifying
+from pacbandits.cli import apply as _applying
+from pacbandits.cli import bench as _benching
+from pacbandits.cli import catalogue as _listing
+from pacbandits.cli import certify as _certifying
+from pacbandits.cli import complexity as _measuring
+from pacbandits.cli import drive as _driving
+from pacbandits.cli import evaluate as _evaluating
+from pacbandits.cli import experiment as _experiments
+from pacbandits.cli import plan as _planning
+from pacbandits.cli import report as _reporting
+from pacbandits.cli import run as _running
+from pacbandits.cli import serve as _serving
+from pacbandits.cli import verify as _verifying
+from pacbandits.cli.console import BAD_INPUT, UNREAD, app
 from pacbandits.cli.interruption import INTERRUPTED, leave_at_once
-from pacbandits.cli.shared import BAD_INPUT, UNREAD, app
 from pacbandits.errors import InputError, spelling_options
 
 __all__ = ["answer", "app"]

@@ -10,18 +10,26 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import positive
-from pacbandits.complexity import bounds
-from pacbandits.complexity.coin_flips import least_coin_divergence
-from pacbandits.complexity.disagreement import measure_disagreement
-from pacbandits.complexity.gaps import Gaps, Truth, check_truth, measure_gaps
-from pacbandits.complexity.groups import DisagreementBounds, InstanceSummary, Rho, SampleBounds, TrivialBounds
-from pacbandits.complexity.laws import Law, has_unit_noise, law_of
-from pacbandits.complexity.record import Complexity
-from pacbandits.complexity.rho import measure_lower_rho, measure_rho, measure_uniform_rho
-from pacbandits.complexity.trivial import require_distinct
+from pacbandits.complexity import lower_bounds as bounds
+from pacbandits.complexity.complexity import (
+    Complexity,
+    DisagreementBounds,
+    InstanceSummary,
+    Rho,
+    SampleBounds,
+    TrivialBounds,
+)
+from pacbandits.complexity.gaps import Gaps, Law, Truth, check_truth, has_unit_noise, law_of, measure_gaps
+from pacbandits.complexity.lower_bounds import least_coin_divergence
+from pacbandits.complexity.rho import (
+    measure_disagreement,
+    measure_lower_rho,
+    measure_rho,
+    measure_uniform_rho,
+    require_distinct,
+)
 from pacbandits.confidence import check_delta, check_epsilon
-from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.policies.costs import Searches, check_memory
+from pacbandits.policies.base import PolicyClass, Searches, check_class, check_memory
 from pacbandits.progress import Progress, listener, prefixed
 from pacbandits.records import Contexts
 

@@ -1,9 +1,6 @@
 """Designs in ratio form, over listed classes and by column generation through oracles, with their brackets."""
 
-from pacbandits.design.objective import Objective
-from pacbandits.design.pricing import price_by_argmax, price_by_frontier
-from pacbandits.design.scale import Clipped, GapScale, Product, Shifted
-from pacbandits.design.solution import Solution
+from pacbandits.design.columns import price_by_argmax, price_by_frontier
 from pacbandits.design.solve import (
     best_pricing,
     price_propensities,
@@ -12,7 +9,8 @@ from pacbandits.design.solve import (
     solve_enumerated,
     solve_listed,
 )
-from pacbandits.design.task import DesignTask
+from pacbandits.design.task import Clipped, DesignTask, GapScale, Product, Shifted
+from pacbandits.design.weights import Objective, Solution
 
 __all__ = [
     "Clipped",

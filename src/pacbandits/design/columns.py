@@ -15,17 +15,400 @@ things make it converge in tens of rounds where the plain method takes hundreds:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
-from pacbandits.design.enumerated import relative_gap
-from pacbandits.design.pool import Pool
-from pacbandits.design.pricing import DesignPrice, Pricing
-from pacbandits.design.solution import Solution
-from pacbandits.design.task import DesignTask
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.design.task import DesignTask, GapScale, Possible
+from pacbandits.design.weights import SUM_ROUNDING, Evaluates, Objective, Solution, relative_gap, solve_weights
+from pacbandits.policies.base import PolicyClass, compact
 from pacbandits.progress import Progress
-from pacbandits.records import Design, Policy
+from pacbandits.records import Contexts, Design, Policy
+
+# The pool of column generation: policies found so far, with weights that solve the ratio form on them.
+
+
+# A pool whose table has more entries than this sheds policies of negligible weight, unless they joined in the last few
+# rounds. Whatever the number of contexts, that happens to no pool below the one size and to every pool above the other.
+_MAX_TABLE_ENTRIES = 2_000_000
+_MIN_SHEDDING_POOL_SIZE = 600
+_MAX_SPARED_POOL_SIZE = 3000
+_ROUNDS_OF_GRACE = 3
+_NEGLIGIBLE_WEIGHT_SHARE = 1e-4
+
+
+# Where what is known beyond a pool's contexts takes nearly all of a variance away, this share of it is left.
+_LEAST_CORRECTED_SHARE = 0.05
+
+
+class Beyond(Protocol):
+    """What is known of policies beyond the contexts that a pool is solved on, where those are some of many."""
+
+    def gap(self, policy: Policy) -> float:
+        """Δ_π on all contexts."""
+        ...
+
+    def added(self, policy: Policy) -> float:
+        """What V_π is larger by on all contexts than on those of the pool."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Corrected:
+    """An objective whose variances are corrected by what is known beyond its contexts.
+
+    objective: on the contexts of the pool.
+    added (K,): to the variances of the policies of its table.
+    """
+
+    objective: Objective
+    added: FloatArray
+
+    def evaluate(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> tuple[float, FloatArray]:
+        value, variances = self.objective.evaluate(actions, kappa)
+        corrected = np.maximum(variances + self.added, _LEAST_CORRECTED_SHARE * variances)
+        return value + float(kappa @ (corrected - variances)), corrected
+
+
+class Pool:
+    """The policies found so far and how they are weighted, K policies on N contexts.
+
+    policies: themselves.
+    actions (K, N): what they do.
+    urgency (K,): u_π = 1/d(Δ_π)².
+    weights (K,): the newest λ.
+    averaged (K,): the λ at which the class was priced last.
+    added (K,): what their variances are corrected by.
+    age (K,): for how many rounds each has been here.
+    soft: the objective with the floor of the last solution.
+    evaluations: how often the objective was evaluated in all.
+    """
+
+    def __init__(self, here: Possible, *, scale: GapScale, beyond: Beyond | None = None) -> None:
+        """beyond: what is known of policies on more contexts than these."""
+        objective = here.objective
+        self.beyond = beyond
+        self.objective = objective
+        self.soft = objective
+        self.contexts = here.contexts
+        self.gaps = here.gaps
+        self.scale = scale
+        self.policies: list[Policy] = []
+        self.keys: list[bytes] = []
+        self.seen: set[bytes] = {objective.reference.astype(compact(objective.n_actions)).tobytes()}
+        self.actions = np.empty((0, len(here.contexts)), dtype=compact(objective.n_actions))
+        self.urgency = np.empty(0)
+        self.weights = np.empty(0)
+        self.averaged = np.empty(0)
+        self.added = np.empty(0)
+        self.age = np.empty(0)
+        self.evaluations = 0
+
+    def add(self, policies: tuple[Policy, ...]) -> int:
+        """Add those that differ from the reference and from the pool; returns how many."""
+        fresh: list[np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]] = []
+        urgency: list[float] = []
+        added: list[float] = []
+        for policy in policies:
+            actions = policy(self.contexts)
+            row = actions.astype(self.actions.dtype)
+            key = row.tobytes()
+            if key in self.seen:
+                continue
+            self.seen.add(key)
+            if self.beyond is None:
+                gap, more = float(self.gaps[np.arange(len(self.contexts)), actions].sum()), 0.0
+            else:
+                gap, more = self.beyond.gap(policy), self.beyond.added(policy)
+            with np.errstate(divide="ignore"):
+                urgency.append(float(1.0 / self.scale(np.array([gap]))[0] ** 2))
+            added.append(more)
+            fresh.append(row)
+            self.keys.append(key)
+            self.policies.append(policy)
+        if fresh:
+            n = len(fresh)
+            share = 0.1 * self.weights.sum() / n if len(self.weights) else 1.0
+            self.actions = np.concatenate([self.actions, np.stack(fresh)])
+            self.urgency = np.concatenate([self.urgency, urgency])
+            self.weights = np.concatenate([self.weights, np.full(n, share)])
+            self.averaged = np.concatenate([self.averaged, np.zeros(n)])
+            self.added = np.concatenate([self.added, added])
+            self.age = np.concatenate([self.age, np.zeros(n)])
+        return len(fresh)
+
+    def learn(self, beyond: Beyond) -> None:
+        """More is known now of policies on more contexts: gaps are what they were, variances are corrected anew."""
+        self.beyond = beyond
+        self.added = np.array([beyond.added(policy) for policy in self.policies])
+
+    def solve(self, *, floor: float, least_floor: float, precision: float) -> float:
+        """Solve the pool to a relative gap of `precision`; returns a lower end for the class.
+
+        floor: κ of p = (1 − κ)p₀ + κ/A, with which the pool is solved.
+        least_floor: a smaller κ, with which the solution is evaluated once more, as it may prove more.
+        """
+        if np.isinf(self.urgency).any():
+            return np.inf
+        self.soft, discount = self._soften(floor)
+        start = np.maximum(self.weights, 1e-12 * self.weights.max())
+        solved = solve_weights(
+            self._evaluating(self.soft), self.actions, self.urgency, tolerance=precision, start=start
+        )
+        self.evaluations += solved.evaluations
+        self.weights = solved.weights
+        hard, hard_discount = self._soften(least_floor)
+        value = self._evaluating(hard).evaluate(self.actions, solved.weights * self.urgency)[0] * (1 - SUM_ROUNDING)
+        return max(solved.lower * discount, value * hard_discount)
+
+    def average(self, *, share: float) -> FloatArray:
+        """Weights (pool,) between the last ones priced and the newest, of which they take the given share."""
+        self._shed()
+        share = share if self.averaged.sum() > 0 else 1.0
+        averaged = share * self.weights + (1.0 - share) * self.averaged
+        self.averaged = averaged / averaged.sum()
+        self.age += 1
+        return self.averaged
+
+    def costs(self, weights: FloatArray) -> FloatArray:
+        """Scores (N, A) whose sum over π's actions is V_π under the design of the weights."""
+        return self.soft.costs(self.soft.propensities(self.actions, weights * self.urgency))
+
+    def designer(self, weights: FloatArray, reference: Policy) -> Callable[[], Design]:
+        """Makes the design of the weights (pool,), for any context, whatever becomes of the pool until then."""
+        used = np.flatnonzero(weights > 0)
+        support, kappa, floor = tuple(self.policies[i] for i in used), (weights * self.urgency)[used], self.soft.floor
+        return lambda: Design(support, kappa, reference, floor=floor)
+
+    def _evaluating(self, objective: Objective) -> Evaluates:
+        """What the pool's weights are solved with."""
+        return objective if self.beyond is None else _Corrected(objective, self.added)
+
+    def _soften(self, share: float) -> tuple[Objective, float]:
+        """The objective with at least the given floor, and what its optimum must be multiplied by."""
+        floor = share / self.objective.n_actions
+        if self.objective.floor >= floor:
+            return self.objective, 1.0
+        return replace(self.objective, floor=floor), 1.0 - share
+
+    def _shed(self) -> None:
+        """Forget policies of negligible weight once the pool is large; the class offers them again if they matter."""
+        largest = np.clip(_MAX_TABLE_ENTRIES / len(self.contexts), _MIN_SHEDDING_POOL_SIZE, _MAX_SPARED_POOL_SIZE)
+        if len(self.policies) <= largest:
+            return
+        matter = np.maximum(self.weights, self.averaged) > _NEGLIGIBLE_WEIGHT_SHARE * self.weights.max()
+        keep = matter | (self.age < _ROUNDS_OF_GRACE)
+        self.seen.difference_update(key for key, kept in zip(self.keys, keep, strict=True) if not kept)
+        self.policies = [policy for policy, kept in zip(self.policies, keep, strict=True) if kept]
+        self.keys = [key for key, kept in zip(self.keys, keep, strict=True) if kept]
+        self.actions = np.ascontiguousarray(self.actions[keep])
+        self.urgency, self.age = self.urgency[keep], self.age[keep]
+        self.weights, self.averaged, self.added = self.weights[keep], self.averaged[keep], self.added[keep]
+
+
+# Pricing: which policies of a class does a design serve worst, and how badly at the most?
+#
+# Given costs (N, A) whose sum over π's actions is V_π(p; q), and gap scores (N, A) whose sum is Δ_π, find policies of
+# large `V_π / d(Δ_π)²` and an upper bound on its maximum over the whole class. A class that is asked with sums in the
+# place of scores (`pacbandits.policies.summation`) gets sums of both.
+
+
+# Sums over a hundred thousand contexts carry rounding of about this size, relative to their largest term; upper ends
+# are widened by it.
+_PRICE_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class DesignPrice:
+    """How badly a design serves a class at the most.
+
+    upper: no policy of the class has a larger ratio.
+    find: looks for some policies with large ratios, which takes as long as the bound does and is not always asked for.
+    attain: the largest ratio among them, added up anew.
+    oracle_calls: calls to the class.
+    """
+
+    upper: float
+    find: Callable[[], tuple[Policy, ...]]
+    attain: Callable[[], float]
+    oracle_calls: int
+
+    @cached_property
+    def policies(self) -> tuple[Policy, ...]:
+        """Some with large ratios, the worst served first."""
+        return self.find()
+
+    @cached_property
+    def attained(self) -> float:
+        """The largest ratio among `policies`."""
+        return self.attain()
+
+
+Pricing = Callable[[Contexts, FloatArray, FloatArray, GapScale], DesignPrice]
+
+
+def best_pricing(policies: PolicyClass) -> Pricing:
+    """Pricing by frontier where the class has one, else by argmax alone."""
+    return price_by_frontier(policies) if policies.has_frontier else price_by_argmax(policies)
+
+
+def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
+    """Exact pricing: the ratio rises with V and falls with Δ, so its maximum lies on the frontier of (V, −Δ)."""
+
+    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
+        frontier = policies.frontier(contexts, costs, -gaps)
+        differing = costs[costs > 0]
+        least = float(differing.min()) if differing.size else 0.0  # of the variances of policies that differ at all
+
+        def ratio(variances: FloatArray, minus_gaps: FloatArray) -> FloatArray:
+            # What is smaller than any real difference is rounding.
+            return _ratios(np.where(variances < least / 2, 0.0, variances), -minus_gaps, scale)
+
+        def attain() -> float:
+            worst = price.policies[0]
+            variance, gap = (np.array([policies.attained(contexts, scores, worst)]) for scores in (costs, gaps))
+            return float(_ratios(variance, gap, scale)[0])
+
+        upper = float(ratio(frontier.first, frontier.second).max()) * (1.0 + _PRICE_ROUNDING)
+        price = DesignPrice(
+            upper,
+            find=lambda: frontier.large(ratio, most=most),
+            attain=attain,
+            oracle_calls=1,
+        )
+        if frontier.exact:
+            return price
+        # A frontier rounded outward overstates the ratio; where points are many, their hull may say more.
+        hull = price_by_argmax(policies)(contexts, costs, gaps, scale)
+        return DesignPrice(
+            min(price.upper, hull.upper),
+            find=lambda: (*price.policies, *hull.policies),
+            attain=lambda: max(price.attained, hull.attained),
+            oracle_calls=price.oracle_calls + hull.oracle_calls,
+        )
+
+    return price
+
+
+def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: float = 1e-3) -> Pricing:
+    """Pricing through argmax alone: `max_π V_π − sΔ_π` for well-chosen slopes s.
+
+    A call with slope s finds a vertex of the upper hull of the points (Δ_π, V_π), and proves `V_π ≤ c_s + sΔ_π` for
+    every π. The largest value of `min_s (c_s + sΔ)/d(Δ)²` over Δ bounds the ratio. The next slope is that of the known
+    hull where that bound is attained, so the two close in on each other; what remains is the distance from the hull
+    to the points inside it, which an argmax cannot see.
+    """
+
+    def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
+        hull = _Hull(scale)
+        found: list[Policy] = []
+
+        def ask(slope: float) -> None:
+            policy = policies.argmax(contexts, costs - slope * gaps)
+            gap, variance = (policies.attained(contexts, scores, policy) for scores in (gaps, costs))
+            hull.add(slope, gap=gap, variance=variance)
+            found.append(policy)
+
+        ask(0.0)
+        upper = hull.bound()[0]
+        while len(found) < max_calls:
+            upper, where = hull.bound()
+            slope = hull.slope_at(where)
+            if slope is None or hull.reached(where) >= upper * (1.0 - precision):
+                break
+            ask(slope)
+            upper = min(upper, hull.bound()[0])
+        order: IntArray = np.argsort(-hull.ratios(), kind="stable")
+        ranked = tuple(found[int(i)] for i in order)
+        best = float(hull.ratios()[order[0]])
+        return DesignPrice(upper * (1.0 + _PRICE_ROUNDING), lambda: ranked, lambda: best, oracle_calls=len(found))
+
+    return price
+
+
+class _Hull:
+    """Points (Δ, V) found and lines V ≤ c + sΔ proven."""
+
+    def __init__(self, scale: GapScale) -> None:
+        self.scale = scale
+        self.gaps: list[float] = []
+        self.variances: list[float] = []
+        self.slopes: list[float] = []
+        self.intercepts: list[float] = []
+
+    def add(self, slope: float, *, gap: float, variance: float) -> None:
+        self.gaps.append(gap)
+        self.variances.append(variance)
+        self.slopes.append(slope)
+        # The reference itself has V = Δ = 0, so no intercept is negative.
+        self.intercepts.append(max(variance - slope * gap, 0.0))
+
+    def bound(self) -> tuple[float, float]:
+        """The largest `min_s (c_s + sΔ)/d(Δ)²` over Δ ≥ 0, and the Δ where it is attained."""
+        c, s = np.array(self.intercepts), np.array(self.slopes)
+        if not self.scale(np.zeros(1))[0] > 0:
+            # With d(0) = 0 even sΔ/d(Δ)² grows without bound as Δ falls: lines alone prove nothing, unless V = 0.
+            return (np.inf, 0.0) if c.max() > 0 else (0.0, 0.0)
+        i, j = np.triu_indices(len(c), k=1)
+        apart = s[i] != s[j]
+        crossings = (c[j] - c[i])[apart] / (s[i] - s[j])[apart]
+        where = np.concatenate([[0.0], crossings[crossings > 0], self.scale.peaks(c, s)])
+        ratios = _ratios((c[:, None] + s[:, None] * where).min(axis=0), where, self.scale)
+        top = int(ratios.argmax())
+        return float(ratios[top]), float(where[top])
+
+    def slope_at(self, where: float) -> float | None:
+        """The slope of the known points' upper hull (with the reference at the origin) just above Δ = where.
+
+        None when no new call can tell more there.
+        """
+        left, right = self._edge(where)
+        if right is None:
+            return None
+        slope = (right[1] - left[1]) / (right[0] - left[0])
+        return None if slope <= 0 or any(np.isclose(slope, s, rtol=1e-12) for s in self.slopes) else slope
+
+    def reached(self, where: float) -> float:
+        """The ratio of the known hull at Δ = where: what the bound can be brought down to."""
+        left, right = self._edge(where)
+        if right is None:
+            variance = left[1]
+        else:
+            share = (where - left[0]) / (right[0] - left[0])
+            variance = left[1] + share * (right[1] - left[1])
+        return float(_ratios(np.array([variance]), np.array([where]), self.scale)[0])
+
+    def ratios(self) -> FloatArray:
+        return _ratios(np.array(self.variances), np.array(self.gaps), self.scale)
+
+    def _edge(self, where: float) -> tuple[tuple[float, float], tuple[float, float] | None]:
+        """The hull's vertex at or before `where`, and the next one (None beyond the last)."""
+        points = sorted({(0.0, 0.0), *zip(np.maximum(self.gaps, 0.0), self.variances, strict=True)})
+        hull: list[tuple[float, float]] = []
+        for point in points:
+            while len(hull) > 1 and _turns_left(hull[-2], hull[-1], point):
+                hull.pop()
+            if len(hull) == 1 and hull[0][0] == point[0]:
+                hull.pop()
+            hull.append((float(point[0]), float(point[1])))
+        top = max(range(len(hull)), key=lambda i: hull[i][1])
+        hull = hull[: top + 1]
+        before = max((i for i, point in enumerate(hull) if point[0] <= where), default=0)
+        return hull[before], hull[before + 1] if before + 1 < len(hull) else None
+
+
+def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0
+
+
+def _ratios(variances: FloatArray, gaps: FloatArray, scale: GapScale) -> FloatArray:
+    """V/d(Δ)², with 0 where V = 0 (a policy that never differs) and infinity where only d vanishes."""
+    with np.errstate(divide="ignore"):
+        return np.divide(variances, scale(gaps) ** 2, out=np.zeros_like(variances), where=variances > 0)
+
 
 # What the newest weights count for where the class is priced; the last ones priced count for the rest.
 _NEWEST_WEIGHTS_SHARE = 0.5

@@ -8,12 +8,9 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import instance, positive
-from pacbandits.design.columns import solve_columns
-from pacbandits.design.objective import Objective
-from pacbandits.design.pricing import DesignPrice, Pricing, best_pricing
-from pacbandits.design.sifting import prune, sift_weights
-from pacbandits.design.solution import Solution
+from pacbandits.design.columns import DesignPrice, Pricing, best_pricing, solve_columns
 from pacbandits.design.task import DesignTask
+from pacbandits.design.weights import Objective, Solution, prune, sift_weights
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores

@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
 
+import numpy as np
+
 from pacbandits.compiled import cores, over_cores, using_cores
-from pacbandits.engines.base import Aggregation, Source, Sums, add_to
-from pacbandits.engines.progress import count_rows_aloud
+from pacbandits.engines.base import ROWS_PER_BLOCK, Aggregation, Engine, Source, Sums, add_to, count_blocks
+from pacbandits.progress import hearer
 from pacbandits.records import Log
+from pacbandits.records.log import digest_log
+
+# How far a sum over rows has come, and when it will be done.
+
+
+MIN_FORETOLD_SECONDS = 2.0  # since the start, before which nobody could say
+
+
+def count_rows_aloud(what: str, n_rows: int, *, started: float) -> Callable[[int], None]:
+    """To be called with the rows of each block that is done, from any thread; now and then it says how many are.
+
+    started: when, by `time.monotonic`.
+    """
+    heard = hearer()
+    if heard is None:
+        return _nothing
+    tell, seconds = heard
+    lock, rows, last = Lock(), 0, started
+
+    def more(count: int) -> None:
+        nonlocal rows, last
+        with lock:
+            rows += count
+            now = monotonic()
+            if now - last < seconds:
+                return
+            last, spent = now, now - started
+            left = spent * (n_rows - rows) / rows
+            when = f", about {left:,.0f} s left" if spent >= MIN_FORETOLD_SECONDS else ""
+            tell(f"{what}: {rows:,} of {n_rows:,} rows{when}")
+
+    return more
+
+
+def _nothing(count: int) -> None:
+    """Nobody hears it."""
+
 
 BLOCKS_PER_STRIPE = 4  # so that every core has something to do, and little is held at once
 
@@ -80,3 +120,41 @@ def _own_and_others(left: Iterator[_Lane], lanes: list[_Lane], lock: Lock) -> It
             break
         yield own
     yield from lanes
+
+
+# What names the rows of a log wherever they are: a digest that does not depend on how files are cut.
+#
+# SHA-256 of a line that says how many rows there are, and of the digests of all blocks in their order. Each of those is
+# that of the block as a log of its own, so that blocks may be digested in any order, by whoever has them.
+
+
+WORDS_PER_DIGEST = 4  # of 64 bits
+
+
+@dataclass(frozen=True)
+class BlockDigests:
+    """The digest (blocks, 4) of each block.
+
+    n_blocks: how many there are.
+    """
+
+    n_blocks: int
+
+    def begin(self) -> Sums:
+        return (np.zeros((self.n_blocks, WORDS_PER_DIGEST), dtype=np.int64),)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        sums[0][number] += np.frombuffer(bytes.fromhex(digest_log(block)), dtype="<i8")
+
+
+def digest_source(source: Source, *, engine: Engine | None = None) -> str:
+    """The digest of all rows; engine: who reads them."""
+    asked = BlockDigests(count_blocks(source.n_rows))
+    (found,) = (engine or Local("threads")).ask(source, asked, what="naming rows")
+    return whole_digest(found, n_rows=source.n_rows)
+
+
+def whole_digest(blocks: np.ndarray[tuple[int, int], np.dtype[np.int64]], *, n_rows: int) -> str:
+    """The digest of all rows by those of blocks (blocks, 4)."""
+    head = f"{n_rows} rows in blocks of {ROWS_PER_BLOCK}".encode()
+    return hashlib.sha256(head + blocks.astype("<i8").tobytes()).hexdigest()

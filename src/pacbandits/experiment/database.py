@@ -1,25 +1,116 @@
-"""Databases: SQLite in a file for one server, PostgreSQL for several.
-
-A transaction that writes to an experiment first takes the experiment's own row, and keeps it until it is done: records
-are numbered and chained in the order in which they are stored, whoever stores them.
-"""
+"""The database of experiments: connections, tables, frozen migrations, and its errors."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment import tables
+from pacbandits.experiment import database as tables
 from pacbandits.experiment.extra import event, exc
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.migrations import bring_up_to_date
-from pacbandits.experiment.refusals import UnknownExperiment
-from pacbandits.experiment.stored_rows import Standing
+from pacbandits.experiment.stored_rows import (
+    AnalysisRow,
+    AssignmentRow,
+    EntryRow,
+    ExperimentRow,
+    OutcomeRow,
+    Standing,
+    columns_of,
+)
+
+# The tables of a database as SQLAlchemy sees them; `pacbandits.experiment.migrations` creates them.
+
+
+metadata = sa.MetaData()
+_TYPES: dict[type, Any] = {int: sa.BigInteger, float: sa.Float(53), str: sa.Text, bytes: sa.LargeBinary}
+
+
+def table_of(name: str, row: type[NamedTuple], *indexes: Any, into: Any = metadata, **options: Any) -> sa.Table:
+    """The table that holds such rows."""
+    columns = [
+        sa.Column(
+            field,
+            sa.Integer if how.small else _TYPES[how.kind],
+            primary_key=how.key,
+            autoincrement=False,
+            nullable=how.nullable,
+        )
+        for field, how in columns_of(row).items()
+    ]
+    return sa.Table(name, into, *columns, *indexes, **options)
+
+
+experiments = table_of("experiments", ExperimentRow)
+standings = table_of("standings", Standing)
+assignments = table_of(
+    "assignments",
+    AssignmentRow,
+    sa.Index("assignments_by_unit", "unit", "experiment", "visit", unique=True),
+    sqlite_with_rowid=False,
+)
+outcomes = table_of(
+    "outcomes", OutcomeRow, sa.Index("outcomes_in_sequence", "experiment", "sequence"), sqlite_with_rowid=False
+)
+entries = table_of("entries", EntryRow)
+looks = table_of("looks", AnalysisRow)
+
+# Keys of the service (`pacbandits.service.access`). experiment: '' for the admin's key, which opens all of them.
+# withdrawn: 1 if it opens nothing any more.
+service_keys = sa.Table(
+    "service_keys",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("experiment", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("withdrawn", sa.Integer, nullable=False),
+)
+
+# The secret that signs sessions of the dashboard, on whichever server.
+service_signing = sa.Table(
+    "service_signing",
+    metadata,
+    sa.Column("only", sa.Integer, primary_key=True),
+    sa.Column("secret", sa.LargeBinary, nullable=False),
+)
+
+
+# What an experiment refuses, by kinds that a caller may want to tell apart.
+
+
+class UnknownExperiment(InputError):
+    """There is no experiment of that name."""
+
+
+class AlreadyThere(InputError):
+    """There is one of that name already."""
+
+
+class UnknownAssignment(InputError):
+    """An id that this experiment never gave out."""
+
+
+class Contradiction(InputError):
+    """A second report that differs from the first."""
+
+
+class NotCollecting(InputError):
+    """The experiment is paused or stopped, and takes in nobody new."""
+
+
+# Databases: SQLite in a file for one server, PostgreSQL for several.
+#
+# A transaction that writes to an experiment first takes the experiment's own row, and keeps it until it is done:
+# records are numbered and chained in the order in which they are stored, whoever stores them.
+
 
 LOCK_SECONDS = 30.0  # that a transaction waits for another
 Connection = sa.Connection
@@ -136,3 +227,23 @@ def _on_connect(connection: Any, _: object) -> None:
 def _on_begin(connection: Any) -> None:
     """Writers one after the other, from the first statement on; readers beside them."""
     connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(_READING) else "BEGIN IMMEDIATE")
+
+
+# Times: whole microseconds since 1970 in UTC, and how they are written.
+
+
+def microseconds(moment: datetime) -> int:
+    """A time as a number."""
+    if moment.tzinfo is None:
+        raise InputError(f"the clock must tell the time with its zone, as datetime.now(UTC) does; got {moment}")
+    return round(moment.timestamp() * 1e6)
+
+
+def spell(moment: int) -> str:
+    """A time as text, in UTC."""
+    return datetime.fromtimestamp(moment / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)

@@ -20,22 +20,32 @@ from typing import IO, Any, Self, cast
 
 from pacbandits.checks import instance, path_of, whole_number
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment import tables
-from pacbandits.experiment.advancing import Advancer
-from pacbandits.experiment.assigning import Assigner
+from pacbandits.experiment import database as tables
+from pacbandits.experiment.assignments import (
+    Assigner,
+    Assignment,
+    AssignmentRequest,
+    Recorded,
+    Report,
+    Value,
+    record_reports,
+)
 from pacbandits.experiment.chain import canonical
-from pacbandits.experiment.database import Database
-from pacbandits.experiment.exporting import write_export
+from pacbandits.experiment.database import AlreadyThere, Database, microseconds, utc_now
+from pacbandits.experiment.exports import (
+    ExperimentResult,
+    Missed,
+    Seal,
+    Status,
+    read_result,
+    read_seal,
+    read_status,
+    write_export,
+)
 from pacbandits.experiment.extra import exc
-from pacbandits.experiment.live_design import LiveDesign
-from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report, Value
 from pacbandits.experiment.protocol import ExperimentProtocol
-from pacbandits.experiment.recording import record_reports
-from pacbandits.experiment.refusals import AlreadyThere
-from pacbandits.experiment.rounds import Round
-from pacbandits.experiment.sealing import Seal, read_seal
-from pacbandits.experiment.status import ExperimentResult, Missed, Status, read_result, read_status
-from pacbandits.experiment.steering import change_state, close_round, withdraw
+from pacbandits.experiment.rounds import LiveDesign, Round
+from pacbandits.experiment.steering import Advancer, change_state, close_round, withdraw
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -47,10 +57,9 @@ from pacbandits.experiment.store import (
     pack_contexts,
 )
 from pacbandits.experiment.stored_rows import ExperimentRow, Standing
-from pacbandits.experiment.times import microseconds, utc_now
-from pacbandits.fields import Json
-from pacbandits.logs.frames import arrow_table
+from pacbandits.logs.readers import arrow_table
 from pacbandits.records import Design, likeliest
+from pacbandits.schema import Json
 
 Clock = Callable[[], datetime]
 MAX_LOOKS = 2**31 - 1  # that a database can number

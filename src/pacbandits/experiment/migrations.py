@@ -1,8 +1,8 @@
 """The schema of a database, step by step: each step is frozen SQL, and a new version appends one.
 
 A fresh database takes all steps, an older one those it lacks, so both end with the same columns in the same order.
-`pacbandits.experiment.tables` describes the result to SQLAlchemy and creates nothing; a test compares both. A database
-stores in `pacbandits_schema` how many steps it has taken.
+`pacbandits.experiment.database` describes the result to SQLAlchemy and creates nothing; a test compares both. A
+database stores in `pacbandits_schema` how many steps it has taken.
 
 To add a column: append a step `ALTER TABLE … ADD COLUMN … NOT NULL DEFAULT …`, and give its row in
 `pacbandits.experiment.stored_rows` a last field with the same default. Never change a step that was released.

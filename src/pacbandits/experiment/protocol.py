@@ -3,41 +3,377 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal, cast
 
-from pacbandits.algorithms import make_algorithm
+import numpy as np
+
+from pacbandits.algorithms import find_algorithm, list_profiles, make_algorithm, profile_of
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.certificate import Learning
-from pacbandits.checks import instance, number, settle, text
+from pacbandits.checks import instance, number, settle, shown, text, texts, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawal_part
 from pacbandits.errors import InputError, count_of, nearest, plain
-from pacbandits.experiment.checking import (
-    MAX_ACTIONS,
-    NO_FEATURES,
-    check_actions,
-    check_algorithm,
-    check_dates,
-    check_experiment_name,
-    check_people,
-    check_seed,
-    one_of,
-    sampled,
-)
-from pacbandits.experiment.rules import Forecast, GuardrailRule, LateRule
-from pacbandits.fields import Fields, Json
+from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
+from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import class_from_json, class_to_json, describe_class, digest_class, load_policies
-from pacbandits.policies.without import without
 from pacbandits.records import Contexts, RewardBounds, check_contexts
-from pacbandits.records.digest import digest_contexts
-from pacbandits.records.log import UNIT_RANGE, check_range
+from pacbandits.records.column_types import WEEKDAYS, date_parts
+from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
+from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
+from pacbandits.schema import Fields, Json
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
+
+# Rules that an experiment is created with: what late rewards mean, what must not be exceeded, what was foretold.
+
+
+LateRuleName = Literal["worst case", "window"]
+LATE_RULES: tuple[LateRuleName, ...] = ("worst case", "window")
+SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
+MAX_DURATION_SECONDS = 10 * 366 * SECONDS["day"]
+DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # of periods of traffic
+DEFAULT_FALSE_ALARMS = 0.01
+MAX_LABEL_CHARACTERS = 80  # of a name that tables and pages show
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)")
+
+
+@dataclass(frozen=True)
+class LateRule:
+    """What a reward means that is not in.
+
+    rule: "worst case": it may be anything, and the claim holds whatever it is. "window": a reward is defined as what
+        came within the window, and else as `missing`.
+    window_seconds: how long a reward of the window rule is waited for, from its assignment; None for the worst case.
+    missing: what no reward within the window counts as, in the units of rewards; None for the worst case, and until the
+        protocol says that it is the low end of their range.
+    """
+
+    rule: LateRuleName = "worst case"
+    window_seconds: float | None = None
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        word = text(self.rule, name="rule of late rewards")
+        if word not in LATE_RULES:
+            raise InputError(f"there is no rule '{plain(word)}' of late rewards{nearest(word, LATE_RULES)}")
+        if self.rule == "worst case":
+            for given, name in ((self.window_seconds, "window"), (self.missing, "missing")):
+                if given is not None:
+                    raise InputError(
+                        f"'{name}' is of the window rule, and late rewards count by their worst case; leave it out, or "
+                        'say rule = "window"'
+                    )
+            return
+        if self.window_seconds is None:
+            raise InputError('the window rule of late rewards needs to know how long to wait: window = "7 days"')
+        seconds = number(self.window_seconds, name="window, in seconds,", above=0, most=MAX_DURATION_SECONDS)
+        settle(self, window_seconds=seconds)
+        if self.missing is not None:
+            settle(self, missing=number(self.missing, name="missing, what no reward within the window counts as,"))
+
+    @property
+    def window(self) -> int | None:
+        """How long a reward is waited for, in microseconds; None for the worst case."""
+        return None if self.window_seconds is None else round(self.window_seconds * 1e6)
+
+    def within(self, low: float, high: float) -> LateRule:
+        """The same for rewards in that range, of which the low end stands for one that never came."""
+        if self.rule == "worst case":
+            return self
+        missing = low if self.missing is None else self.missing
+        if not low <= missing <= high:
+            raise InputError(
+                f"missing, what no reward within the window counts as, is {missing:g}, and rewards lie between {low:g} "
+                f"and {high:g}; take a number between them"
+            )
+        return LateRule(self.rule, self.window_seconds, missing)
+
+    def describe(self) -> str:
+        """In words, for a claim."""
+        if self.window_seconds is None or self.missing is None:
+            return "a reward that is not in may be anything, and is counted as what is worst for the claim"
+        wait = spell_duration(self.window_seconds)
+        return f"a reward is what came within {wait} of the assignment, and {self.missing:g} where nothing did"
+
+    def to_json(self) -> Json:
+        """As what JSON knows."""
+        return {"rule": self.rule, "window_seconds": self.window_seconds, "missing": self.missing}
+
+    @classmethod
+    def from_json(cls, value: object) -> LateRule:
+        """What `to_json` wrote."""
+        given = Fields.read(value, of="rule of late rewards")
+        given.check_known(("rule", "window_seconds", "missing"))
+        rule: LateRuleName = "window" if given.one_of("rule", LATE_RULES) == "window" else "worst case"
+        return cls(rule, given.number_or_null("window_seconds"), given.number_or_null("missing"))
+
+
+@dataclass(frozen=True)
+class GuardrailRule:
+    """An outcome that must not become too frequent: complaints, refunds, crashes.
+
+    name: what it is called.
+    most: the mean in [0, 1] that it must not exceed, over all and for each action.
+    false_alarms: the probability of ever pausing where it does not.
+    """
+
+    name: str
+    most: float
+    false_alarms: float = DEFAULT_FALSE_ALARMS
+
+    def __post_init__(self) -> None:
+        settle(self, name=check_label(self.name, name="name of the guardrail"))
+        most = number(
+            self.most, name="most, the mean that the guardrail must not exceed,", above=0, below=1, wanted=_MOST
+        )
+        alarms = number(self.false_alarms, name="false_alarms of the guardrail", above=0, below=1)
+        settle(self, most=most, false_alarms=alarms)
+
+    def to_json(self) -> Json:
+        """As what JSON knows."""
+        return {"name": self.name, "most": self.most, "false_alarms": self.false_alarms}
+
+    @classmethod
+    def from_json(cls, value: object) -> GuardrailRule:
+        """What `to_json` wrote."""
+        given = Fields.read(value, of="guardrail")
+        given.check_known(("name", "most", "false_alarms"))
+        return cls(given.text("name"), given.number("most"), given.number("false_alarms"))
+
+
+_MOST = "lie strictly between 0 and 1, as the outcome is a number in [0, 1]"
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the plan that an experiment was made from foretold.
+
+    people: how many people it takes in half, 80 % and 95 % of cases; None where it was not done by as many as allowed.
+    days: how many days, likewise; None where the plan knew of no traffic.
+    plain_trial: how many people a plain randomised trial takes in half of the cases; None likewise.
+    """
+
+    people: tuple[float | None, float | None, float | None]
+    days: tuple[float | None, float | None, float | None] | None
+    plain_trial: float | None
+
+    @classmethod
+    def of(cls, plan: StudyPlan, *, algorithm: str) -> Forecast:
+        """What a plan foretells of a trial by this algorithm, `coda` or `uniform`."""
+        known = algorithm if algorithm in RIVALS else "coda"
+        made, traffic = plan.quantiles(known), plan.supposed.traffic
+        days = None
+        if traffic is not None:
+            a, b, c = (plan.periods(known, share) for share in SHOWN_SHARES)
+            a_day = DAYS[traffic.period]
+            days = (_finite(a, a_day), _finite(b, a_day), _finite(c, a_day))
+        people = (_finite(made.median), _finite(made.p80), _finite(made.p95))
+        return cls(people, days, _finite(plan.quantiles("uniform").median))
+
+    def to_json(self) -> Json:
+        """As what JSON knows: people and days by the share of cases."""
+        shares = [f"{share:g}" for share in SHOWN_SHARES]
+        days = None if self.days is None else dict(zip(shares, self.days, strict=True))
+        return {
+            "people": dict(zip(shares, self.people, strict=True)),
+            "days": days,
+            "plain_trial": self.plain_trial,
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Forecast:
+        """What `to_json` wrote."""
+        given = Fields.read(value, of="forecast of the plan")
+        given.check_known(("people", "days", "plain_trial"))
+        days = None if given["days"] is None else _by_share(given.fields("days", of="forecast of the plan, in days,"))
+        people = _by_share(given.fields("people", of="forecast of the plan, in people,"))
+        return cls(people, days, given.number_or_null("plain_trial"))
+
+
+def _by_share(given: Fields) -> tuple[float | None, float | None, float | None]:
+    shares = [f"{share:g}" for share in SHOWN_SHARES]
+    given.check_known(shares)
+    a, b, c = (given.number_or_null(share, least=0) for share in shares)
+    return a, b, c
+
+
+def _finite(value: float | None, times: float = 1.0) -> float | None:
+    return value * times if value is not None and math.isfinite(value) else None
+
+
+def check_label(value: object, *, name: str) -> str:
+    """A name that tables and pages can show: one line, neither empty nor long."""
+    label = text(value, name=name)
+    if not label.strip() or label != label.strip() or plain(label, most=MAX_LABEL_CHARACTERS) != label:
+        raise InputError(
+            f"{name} must be one line of 1 to {MAX_LABEL_CHARACTERS} visible characters, without blanks around it, got "
+            f"{shown(value)}"
+        )
+    return label
+
+
+def read_duration(words: object, *, name: str) -> float:
+    """A duration in seconds, as people write it: 7 days, 36 hours, 1 day 12 hours."""
+    given = text(words, name=name).strip().lower()
+    total, at = 0.0, 0
+    remedy = 'write it as "7 days", "36 hours" or "90 minutes"'
+    for found in _PART.finditer(given):
+        unit = found[2].removesuffix("s")
+        if given[at : found.start()].strip(" ,") or unit not in SECONDS:
+            raise InputError(f"{name} is '{plain(words)}', which is no duration; {remedy}")
+        total, at = total + float(found[1]) * SECONDS[unit], found.end()
+    if at == 0 or given[at:].strip():
+        raise InputError(f"{name} is '{plain(words)}', which is no duration; {remedy}")
+    if not 0 < total <= MAX_DURATION_SECONDS:
+        raise InputError(f"{name} must be more than nothing and at most ten years, got '{plain(words)}'")
+    return total
+
+
+def spell_duration(seconds: float) -> str:
+    """A duration in the largest unit of which it is a whole number, or else to three digits."""
+    for unit in ("week", "day", "hour", "minute"):
+        count = seconds / SECONDS[unit]
+        if count >= 1 and abs(count - round(count)) < 1e-9 * count and not (unit == "week" and count < 3):
+            return f"{round(count)} {unit}{'s' * (round(count) != 1)}"
+    unit = next((one for one in ("day", "hour", "minute") if seconds >= SECONDS[one]), "second")
+    count = seconds / SECONDS[unit]
+    return f"{count:.3g} {unit}{'s' * (count != 1)}"
+
+
+# What a protocol is checked for: names, actions, contexts that can be asked for one by one, dates, the algorithm.
+
+
+MAX_CONTEXTS = 20_000  # that designs are solved for; of more, so many are drawn: they tell who comes well enough
+MAX_ACTIONS = 1_000
+SEED_BITS = 128  # of one that is drawn: too many to be found by trying
+NO_FEATURES = "the contexts have no features, so nobody could be treated differently; give some columns"
+# Columns of the log that is exported.
+LOG_COLUMNS = frozenset(
+    {"action", "reward", "propensities", "propensity", "least_propensity", "round", "repeats", "unit", "known"}
+    | {ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN}
+)
+MAX_NAME_CHARACTERS = 64  # of an experiment
+NAME_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}$"
+_DAY_ENDING = " days since 1970-01-01"
+
+
+def check_experiment_name(name: object) -> str:
+    """What an experiment may be called."""
+    given = text(name, name="name of the experiment")
+    if re.fullmatch(NAME_PATTERN, given) is None:
+        raise InputError(
+            f"'{plain(given)}' is no name for an experiment: it stands in addresses, so take up to "
+            f"{MAX_NAME_CHARACTERS} letters, digits, dots, dashes and underlines, a letter or digit first"
+        )
+    return given
+
+
+def check_people(contexts: object, *, unknown_labels: str) -> Contexts:
+    """The contexts, as they will be asked for one by one."""
+    given = check_contexts(contexts)
+    if given.phi is not None:
+        raise InputError(
+            "the contexts carry features of actions (phi), which cannot be given with each assignment; leave that "
+            "column out"
+        )
+    for name in given.names:
+        check_label(name, name="a feature's name")
+        if name in LOG_COLUMNS:
+            raise InputError(f"the feature '{plain(name)}' has the name of a column of the log; rename it")
+    if given.n_features == 0 and given.ids is None:
+        raise InputError(NO_FEATURES)
+    if unknown_labels == "missing":
+        labels = tuple(None if one is None else _with_missing(one) for one in given.categories)
+        given = replace(given, categories=labels)
+    return given
+
+
+def check_dates(dates: object, contexts: Contexts) -> tuple[str, ...]:
+    """The columns of dates: those given, or those of which features bear the name."""
+    names = contexts.names
+    if dates is None:
+        return tuple(
+            name.removesuffix(_DAY_ENDING)
+            for name in names
+            if name.endswith(_DAY_ENDING) and f"{name.removesuffix(_DAY_ENDING)} weekday" in names
+        )
+    given = texts(dates, name="dates")
+    for column in given:
+        parts = date_parts(names, (column,))
+        if not parts:
+            raise InputError(f"no feature is made of the column of dates '{plain(column)}'; leave it out of dates")
+        for feature, part in parts.items():
+            labels = contexts.categories[names.index(feature)]
+            weekday = labels is not None and labels[: len(WEEKDAYS)] == WEEKDAYS
+            if weekday != (part.part == "weekday") or (labels is not None and not weekday):
+                raise InputError(f"the feature '{plain(feature)}' is not what is made of dates; rename it")
+    return given
+
+
+def check_actions(actions: object) -> tuple[str, ...]:
+    """What actions may be called: two or more, each with a name of its own."""
+    given = tuple(check_label(name, name="an action's name") for name in texts(actions, name="actions"))
+    if not 2 <= len(given) <= MAX_ACTIONS:
+        raise InputError(f"an experiment has 2 to {MAX_ACTIONS:,} actions, got {len(given)}")
+    if len(set(given)) < len(given):
+        twice = next(name for i, name in enumerate(given) if name in given[:i])
+        raise InputError(f"two actions are called '{plain(twice)}'; give each a name of its own")
+    return given
+
+
+def check_seed(seed: object) -> int:
+    """The seed, or one that is drawn."""
+    if seed is None:
+        return secrets.randbits(SEED_BITS)
+    return whole_number(seed, name="seed", least=0, most=2**SEED_BITS - 1)
+
+
+def check_algorithm(spec: object) -> str:
+    """An algorithm that proves something on the way, and whose state can be kept."""
+    given = text(spec, name="algorithm")
+    find_algorithm(given)
+    profile = profile_of(given)
+    if not (profile.certifies and profile.keeps_state):
+        able = ", ".join(one.name for one in list_profiles() if one.certifies and one.keeps_state)
+        raise InputError(f"{profile.name} cannot run an experiment, as it proves nothing on the way; these can: {able}")
+    return given
+
+
+def one_of(value: object, known: Collection[str], *, name: str) -> str:
+    """One of a few words; else a sentence that names the nearest."""
+    word = text(value, name=name)
+    if word not in known:
+        raise InputError(f"{name} is '{plain(word)}', which means nothing here{nearest(word, known)}")
+    return word
+
+
+def _with_missing(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Labels of which the last stands for a missing one."""
+    return labels if tells_missing(labels) else (*labels, missing_label(labels))
+
+
+def tells_missing(labels: tuple[str, ...]) -> bool:
+    """Whether the last of some labels stands for a missing one."""
+    return len(labels) > 1 and labels[-1] == missing_label(labels[:-1])
+
+
+def sampled(contexts: Contexts) -> Contexts:
+    """Up to so many of the contexts as designs are solved for, drawn by their weights."""
+    if len(contexts) <= MAX_CONTEXTS:
+        return contexts
+    rng, some = np.random.default_rng(len(contexts)), min(MAX_CONTEXTS, int((contexts.weights > 0).sum()))
+    return contexts.take(np.sort(rng.choice(len(contexts), some, replace=False, p=contexts.weights)))
+
 
 FORMAT = "pacbandits experiment 1"
 Visits = Literal["sticky", "each"]

@@ -7,7 +7,7 @@ from keyword import iskeyword
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
-from pacbandits.exports.asking import Action, decision_of, made_of_dates, written_actions
+from pacbandits.exports.rules import Action, decision_of, made_of_dates, written_actions
 from pacbandits.policies.decisions import (
     Condition,
     Decision,
@@ -22,8 +22,8 @@ from pacbandits.policies.decisions import (
     Term,
 )
 from pacbandits.records import Chosen, Mixture, check_chosen, parts_of
+from pacbandits.records.column_types import DatePart
 from pacbandits.records.contexts import ID_COLUMN
-from pacbandits.records.dates import DatePart
 
 _INDENT = "    "
 _ROW = "row maps the name of each feature to its value."

@@ -13,14 +13,21 @@ from typing import Any
 import numpy as np
 
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.logs.frames import arrow_table
+from pacbandits.logs.readers import arrow_table
 from pacbandits.records import parquet
-from pacbandits.records.arrow import Columns, is_number, is_plain_text, is_temporal, is_text, pa, pc, pq
+from pacbandits.records.column_types import DatePart, date_features, date_parts, dates_in_text, numbers_in
+from pacbandits.records.columns import Columns, is_number, is_plain_text, is_temporal, is_text, pa, pc, pq
 from pacbandits.records.contexts import ID_COLUMN, PHI_COLUMN, Contexts
-from pacbandits.records.dates import DatePart, date_features, date_parts, dates_in_text
-from pacbandits.records.delimited import DELIMITERS, check_texts, read_some, read_texts
-from pacbandits.records.files import check_columns, is_zipped, open_text, why
-from pacbandits.records.written import numbers_in
+from pacbandits.records.text_files import (
+    DELIMITERS,
+    check_columns,
+    check_texts,
+    is_zipped,
+    open_text,
+    read_some,
+    read_texts,
+    why,
+)
 
 PARQUET_ENDINGS = (".parquet", ".pq", ".parq")
 _LINES_WRITTEN_AT_ONCE = 100_000

@@ -11,8 +11,8 @@ import numpy as np
 from pacbandits.arrays import FloatArray, floats, integers
 from pacbandits.checks import instance
 from pacbandits.errors import InputError, nearest
-from pacbandits.logs.raw import RawLog, make_log
-from pacbandits.logs.reading import ReadingOptions
+from pacbandits.logs.raw_log import RawLog, make_log
+from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
 from pacbandits.records.npz import open_arrays

@@ -34,14 +34,20 @@ from pacbandits.confidence import (
     whole_samples,
 )
 from pacbandits.design import Shifted, solve_listed
-from pacbandits.paper.base import PaperAlgorithm, SampleScale, check_bounded, options_for
 from pacbandits.paper.coda_oracle import CodaOracle, Solver, SolverName, check_solver
-from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
-from pacbandits.paper.design.saddle import SaddleProblem
-from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.estimators.importance import regularised_gaps
-from pacbandits.paper.listed import can_be_listed, listed, stands_alone, variances
+from pacbandits.paper.estimators import Cells, regularised_gaps
+from pacbandits.paper.frank_wolfe import SaddleProblem, solve_frank_wolfe
 from pacbandits.paper.rage_free import GapState, start_without_gaps
+from pacbandits.paper.rounds import (
+    PaperAlgorithm,
+    SampleScale,
+    can_be_listed,
+    check_bounded,
+    listed,
+    options_for,
+    stands_alone,
+    variances,
+)
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log

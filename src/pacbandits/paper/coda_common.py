@@ -29,9 +29,9 @@ from pacbandits.confidence import (
     round_epsilon,
 )
 from pacbandits.design import DesignTask, Product, solve_design
-from pacbandits.paper.base import PaperAlgorithm, check_bounded
 from pacbandits.paper.coda_oracle import check_can_end, first_policy, is_alone
-from pacbandits.paper.estimators.importance import regularised_scores
+from pacbandits.paper.estimators import regularised_scores
+from pacbandits.paper.rounds import PaperAlgorithm, check_bounded
 from pacbandits.policies.base import CountedClass, PolicyClass
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress

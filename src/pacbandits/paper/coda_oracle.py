@@ -48,11 +48,10 @@ from pacbandits.design import (
 )
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.paper.base import PaperAlgorithm, SampleScale, check_bounded, options_for
-from pacbandits.paper.design.frank_wolfe_steps import solve_by_steps
-from pacbandits.paper.estimators.importance import regularised_scores
-from pacbandits.paper.listed import all_alike
-from pacbandits.paper.oracles.excluding import some_outside
+from pacbandits.paper.estimators import regularised_scores
+from pacbandits.paper.frank_wolfe_oracle import solve_by_steps
+from pacbandits.paper.oracles import some_outside
+from pacbandits.paper.rounds import PaperAlgorithm, SampleScale, all_alike, check_bounded, options_for
 from pacbandits.policies.base import CountedClass, PolicyClass, total
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.progress import Progress

@@ -22,11 +22,9 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.confidence import catoni_scale, elimination_samples, round_epsilon
 from pacbandits.errors import InputError
-from pacbandits.paper.base import PaperAlgorithm
-from pacbandits.paper.design.pairs import pair_design, pair_disagreements, pair_variances, solve_pairs
-from pacbandits.paper.estimators.catoni import catoni_leads
-from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.listed import listed
+from pacbandits.paper.estimators import Cells, catoni_leads
+from pacbandits.paper.pairs import pair_design, pair_disagreements, pair_variances, solve_pairs
+from pacbandits.paper.rounds import PaperAlgorithm, listed
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy

@@ -29,10 +29,8 @@ from pacbandits.confidence import (
     round_epsilon,
 )
 from pacbandits.design import Shifted, solve_listed
-from pacbandits.paper.base import PaperAlgorithm
-from pacbandits.paper.estimators.catoni import catoni_gaps
-from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.listed import all_alike, disagreements, listed, stands_alone, variances
+from pacbandits.paper.estimators import Cells, catoni_gaps
+from pacbandits.paper.rounds import PaperAlgorithm, all_alike, disagreements, listed, stands_alone, variances
 from pacbandits.policies.base import PolicyClass
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy

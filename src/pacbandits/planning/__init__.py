@@ -1,14 +1,10 @@
 """Planning: what a trial will cost, before it starts."""
 
-from pacbandits.planning.affording import Affordable
-from pacbandits.planning.assumptions import Assumptions
-from pacbandits.planning.files import load_plan, save_plan
-from pacbandits.planning.making import plan
-from pacbandits.planning.playing import PlayedTrial
-from pacbandits.planning.quantiles import Quantiles
-from pacbandits.planning.simulating import Limits
-from pacbandits.planning.study import StudyPlan
-from pacbandits.planning.traffic import Traffic
+from pacbandits.planning.assumptions import Assumptions, Traffic
+from pacbandits.planning.plan_files import load_plan, save_plan
+from pacbandits.planning.sample_sizes import Affordable
+from pacbandits.planning.simulated_trials import Limits, PlayedTrial, Quantiles
+from pacbandits.planning.study_plan import StudyPlan, plan
 
 __all__ = [
     "Affordable",

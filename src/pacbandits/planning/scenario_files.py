@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.fields import flag, number, numbers, rate, text, whole_number
 from pacbandits.problems.scenarios import Scenario
-from pacbandits.records.files import naming
+from pacbandits.records.text_files import naming
+from pacbandits.schema import flag, number, numbers, rate, text, whole_number
 
 MAX_BYTES = 2**20
 SCENARIO_KEYS = ("kind", "effect", "share", "matter", "weight", "name")

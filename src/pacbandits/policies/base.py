@@ -7,20 +7,23 @@ capability asks the class for it (`policies.has_frontier`, `policies.lists_polic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, floats
-from pacbandits.checks import instance, whole_number
+from pacbandits.checks import instance, text, whole_number
 from pacbandits.errors import InputError
+from pacbandits.machine import free_memory_bytes
+from pacbandits.options import Option, check_options, declared_options, read_options
 from pacbandits.records import Chosen, Contexts, Policy, check_contexts
 
 if TYPE_CHECKING:
-    from pacbandits.policies.summing import Summation
+    from pacbandits.policies.summation import Summation
 
 
 @dataclass(frozen=True)
@@ -445,3 +448,169 @@ def at_stake(scores: FloatArray) -> float:
 def total(scores: FloatArray, actions: IntArray) -> float:
     """`Σ_i scores[i, actions[i]]`, for scores (n, A) and actions (n,)."""
     return float(scores[np.arange(len(actions)), actions].sum())
+
+
+# What a policy class makes of contexts, kept for as long as these are.
+
+
+Made = TypeVar("Made")
+
+
+class PerContexts(Generic[Made]):
+    """A memory of what was made of contexts: designs ask about the same ones again and again.
+
+    It holds no contexts itself. What is made must not hold them either, or it would keep them, and itself, for ever.
+    """
+
+    def __init__(self) -> None:
+        self._made: WeakKeyDictionary[Contexts, Made] = WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __reduce__(self) -> tuple[type[PerContexts[Made]], tuple[()]]:
+        """Another process begins with no memories."""
+        return PerContexts, ()
+
+    def get(self, contexts: Contexts, make: Callable[[Contexts], Made]) -> Made:
+        """What was made of these contexts before, or else is made now."""
+        made = self._made.get(contexts)
+        if made is None:
+            made = self._made[contexts] = make(contexts)
+        return made
+
+
+# What a computation will take of a policy class, said before it begins; and a refusal where memory will not do.
+
+
+ARGMAXES_FOR_A_FRONTIER = 2  # about so many are asked for in its place, of a class that has none
+PATIENCE_SECONDS = 30.0  # what takes longer is said beforehand
+
+
+class Searches(NamedTuple):
+    """About how often a computation asks a class.
+
+    argmaxes: for a best policy.
+    frontiers: for a frontier, where the class has one.
+    """
+
+    argmaxes: int
+    frontiers: int
+
+
+def count_rows(contexts: Contexts) -> int:
+    """How many different contexts searches look at: one for each id where there are ids."""
+    return len(contexts) if contexts.ids is None else len(np.unique(contexts.ids))
+
+
+def expect_cost(policies: PolicyClass, n_rows: int, searches: Searches) -> tuple[SearchCost, int] | None:
+    """What so many searches take together, and how many they are; None where the class cannot tell.
+
+    Of a class that can be listed no oracle is asked: what it takes is not a matter of searches.
+    """
+    one, front = policies.argmax_cost(n_rows), policies.frontier_cost(n_rows)
+    if one is None or policies.lists_policies:
+        return None
+    if front is not None:
+        return one * searches.argmaxes + front * searches.frontiers, searches.argmaxes + searches.frontiers
+    calls = searches.argmaxes + ARGMAXES_FOR_A_FRONTIER * searches.frontiers
+    return one * calls, calls
+
+
+def check_memory(policies: PolicyClass, n_rows: int, *, free_bytes: int | None = None) -> None:
+    """Raise when a search on so many contexts would take more memory than there is.
+
+    free_bytes: how much that is, if not what the machine says.
+    """
+    costs = (policies.argmax_cost(n_rows), policies.frontier_cost(n_rows))
+    needed = max((cost.memory_bytes for cost in costs if cost is not None), default=0.0)
+    free = free_memory_bytes() if free_bytes is None else free_bytes
+    if free is not None and needed > free:
+        raise InputError(
+            f"{policies.size_words} on {n_rows:,} rows would take about {spell_bytes(needed)} of memory, and "
+            f"{spell_bytes(free)} are free; {policies.lighter}"
+        )
+
+
+def foretell(
+    policies: PolicyClass, n_rows: int, searches: Searches, *, patience_seconds: float = PATIENCE_SECONDS
+) -> str:
+    """What so many searches will take, in a line; nothing when that is not worth a line, or cannot be told."""
+    expected = expect_cost(policies, n_rows, searches)
+    if expected is None or expected[0].seconds <= patience_seconds:
+        return ""
+    cost, calls = expected
+    each = f"{spell_seconds(cost.seconds / calls)} and {spell_bytes(cost.memory_bytes)} for each"
+    return (
+        f"{policies.size_words} on {n_rows:,} rows: about {each} of some {calls:,} searches, "
+        f"{spell_seconds(cost.seconds)} in all"
+    )
+
+
+def spell_seconds(seconds: float) -> str:
+    """A time in words, to one digit or two."""
+    for unit, size in (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.1g} s"
+
+
+def spell_bytes(amount: float) -> str:
+    """An amount of memory in words."""
+    if amount >= 0.95e9:
+        return f"{amount / 1e9:,.0f} GB" if amount >= 10e9 else f"{amount / 1e9:.1f} GB"
+    return f"{max(amount / 1e6, 1):.0f} MB"
+
+
+# A function becomes a policy class with a name by the decorator `policy_class`: its keyword arguments are declared,
+# checked options, and the class knows its name, description and options.
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSpec:
+    """A policy class by its name.
+
+    name: what a spec calls it.
+    description: one line.
+    options: what it takes.
+    build: makes the class for contexts, `n_actions` and options.
+    learns: whether the class depends on more of the contexts than which ones there are.
+    sharing: options by which it depends on shares of the contexts, so that it takes many of them.
+    restricted: says in words what options, as a spec spells them, restrict it to, given how many contexts there were.
+    """
+
+    name: str
+    description: str
+    options: tuple[Option, ...]
+    build: Callable[..., PolicyClass]
+    learns: bool = True
+    sharing: frozenset[str] = frozenset()
+    restricted: Callable[[Mapping[str, str], int], str] | None = None
+
+    def __call__(self, contexts: Contexts, *, n_actions: int, **options: Any) -> PolicyClass:
+        """The class for these contexts."""
+        check_contexts(contexts)
+        check_n_actions(n_actions)
+        checked: dict[str, Any] = check_options(options, self.options, of=f"policy class '{self.name}'")
+        return self.build(contexts, n_actions=n_actions, **checked)
+
+    def from_text(self, given: Mapping[str, str], contexts: Contexts, *, n_actions: int) -> PolicyClass:
+        """The class for these contexts, and options as a spec spells them."""
+        options: dict[str, Any] = read_options(given, self.options, of=f"policy class '{self.name}'")
+        return self.build(contexts, n_actions=n_actions, **options)
+
+
+def policy_class(
+    name: str, *, description: str, learns: bool = True
+) -> Callable[[Callable[..., PolicyClass]], ClassSpec]:
+    """Turn a function of contexts, `n_actions` and declared options into a policy class with a name.
+
+    learns: whether the class depends on more of the contexts than which ones there are.
+    """
+    text(name, name="name")
+    text(description, name="description")
+
+    def declare(function: Callable[..., PolicyClass]) -> ClassSpec:
+        return ClassSpec(name, description, declared_options(function), function, learns)
+
+    return declare

@@ -18,22 +18,25 @@ from weakref import ref
 
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.errors import InputError, count_of, nearest, plain
-from pacbandits.fields import Fields, json_object, same_json
 from pacbandits.options import parse_spec
-from pacbandits.policies.base import PolicyClass, check_class, check_n_actions
-from pacbandits.policies.finite import Finite, TablePolicy
-from pacbandits.policies.greedy import GreedyPolicy
+from pacbandits.policies.base import ClassSpec, PolicyClass, check_class, check_n_actions
+from pacbandits.policies.constraints import Without, without_from_json
+from pacbandits.policies.finite import Finite, TablePolicy, Trivial, trivial
 from pacbandits.policies.linear import Linear, LinearPolicy
-from pacbandits.policies.linear.spec import linear
-from pacbandits.policies.spec import ClassSpec
+from pacbandits.policies.linear.classes import linear
+from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.policies.trees import TreePolicy
-from pacbandits.policies.trees.affordable import WithinBudget
-from pacbandits.policies.trees.barred import Barred
-from pacbandits.policies.trees.binned import BinnedTrees
-from pacbandits.policies.trees.spec import affordable_from_json, barred_from_json, trees, trees_from_json
-from pacbandits.policies.trivial import Trivial, trivial
-from pacbandits.policies.without import Without, without_from_json
+from pacbandits.policies.trees.classes import BinnedTrees
+from pacbandits.policies.trees.constraints import (
+    Barred,
+    WithinBudget,
+    affordable_from_json,
+    barred_from_json,
+    trees,
+    trees_from_json,
+)
 from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
+from pacbandits.schema import Fields, json_object, same_json
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ from pacbandits.errors import InputError, count_of
 from pacbandits.policies.base import PolicyClass, at_stake, check_scores, total
 from pacbandits.policies.finite import sum_by_id, sum_scores
 from pacbandits.records import Contexts, Policy
-from pacbandits.records.missing import comparable
+from pacbandits.records.columns import comparable
 
 MAX_KINDS = 500  # of contexts, each of which may take a call
 

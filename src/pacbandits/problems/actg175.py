@@ -17,8 +17,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.options import About
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.base import Problem
-from pacbandits.problems.built_in import built_in
-from pacbandits.problems.extras import LIFELINES
+from pacbandits.problems.built_in import LIFELINES, built_in
 from pacbandits.problems.noise import Bernoulli
 from pacbandits.records import Contexts
 

@@ -10,13 +10,17 @@ call for those by name, as no code is ever loaded for a spec.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Generic, Literal, ParamSpec
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, ParamSpec
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import text
 from pacbandits.errors import InputError
 from pacbandits.options import About, Option, OptionValue, check_options, declared_options, read_options
@@ -98,3 +102,78 @@ def check_entries(**sizes: int) -> None:
     if np.prod(list(sizes.values()), dtype=np.float64) > MOST_ARRAY_ENTRIES:
         product = " × ".join(f"{name}={size}" for name, size in sizes.items())
         raise InputError(f"{product} is too large: the product may be at most {MOST_ARRAY_ENTRIES}")
+
+
+# Tables of random policies without repetition.
+
+
+MOST_DRAWS = 50  # each of as many rows as are wanted: enough to find them all even when no others exist
+
+
+def distinct_rows(draw: Callable[[int], IntArray], *, count: int, choices: int, besides: IntArray) -> IntArray:
+    """`count` distinct rows (count, N), in order of appearance, from `draw(n)` which makes n random ones.
+
+    choices: among how many actions `draw` chooses in each context. besides (k, N): rows that come first.
+    """
+    n = besides.shape[1]
+    rows = besides
+    if math.log(count) <= n * math.log(choices) + 1e-9:
+        for _ in range(MOST_DRAWS):
+            rows = first_of_each(rows)
+            if len(rows) >= count:
+                return rows[:count]
+            rows = np.concatenate([rows, draw(count)])
+    raise InputError(
+        f"there are not {count} distinct policies that choose among {choices} actions on {n} contexts; "
+        "ask for fewer policies or more contexts"
+    )
+
+
+def first_of_each(rows: IntArray) -> IntArray:
+    """The rows without repetition, each where it first appeared."""
+    return rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]
+
+
+# Optional packages: found when a problem is loaded, and missed in one line that says how to get them.
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An optional package.
+
+    package: its name in the package index.
+    module: the name it is imported by.
+    install: what `pip install` is given for it.
+    """
+
+    package: str
+    module: str
+    install: str
+
+    def load(self, submodule: str, *, problem: str) -> Any:
+        """One of its modules, for the named problem."""
+        try:
+            return import_module(f"{self.module}.{submodule}")
+        except ModuleNotFoundError:
+            raise self._missing(problem) from None
+
+    def file(self, path: str, *, problem: str) -> Path:
+        """One of its files, found without importing it."""
+        spec = find_spec(self.module)
+        if spec is None or spec.origin is None:
+            raise self._missing(problem)
+        found = Path(spec.origin).parent / path
+        if not found.is_file():
+            raise InputError(
+                f"problem '{problem}' needs a version of {self.package} that holds {path}; "
+                f"pip install --upgrade {self.install}"
+            )
+        return found
+
+    def _missing(self, problem: str) -> InputError:
+        return InputError(f"problem '{problem}' needs {self.package}; pip install {self.install}")
+
+
+SCIKIT_LEARN = Extra(package="scikit-learn", module="sklearn", install="'pacbandits[learn]'")
+# One file of it is read, and nothing imported: without what it depends on, which would hold pandas below 3.
+LIFELINES = Extra(package="lifelines", module="lifelines", install="--no-deps 'lifelines>=0.30.3'")

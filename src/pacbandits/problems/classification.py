@@ -14,8 +14,7 @@ from pacbandits.arrays import FloatArray, floats, integers
 from pacbandits.options import About
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.base import Problem
-from pacbandits.problems.built_in import built_in
-from pacbandits.problems.extras import SCIKIT_LEARN
+from pacbandits.problems.built_in import SCIKIT_LEARN, built_in
 from pacbandits.problems.noise import Bernoulli
 from pacbandits.records import Contexts
 

@@ -22,8 +22,8 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem, RealizableTruth
 from pacbandits.problems.noise import MAX_MAGNITUDE, VARIANCE_ARRAY, StoredNoise, noise_from_arrays
 from pacbandits.records import Contexts
-from pacbandits.records.files import naming
 from pacbandits.records.npz import open_arrays, write_arrays
+from pacbandits.records.text_files import naming
 
 NEEDED_ARRAYS = ("context_weights", "mean_rewards", "policy_actions")
 OPTIONAL_ARRAYS = (VARIANCE_ARRAY, "action_features")

@@ -10,8 +10,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.options import About
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem, RealizableTruth
-from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, noise_model
-from pacbandits.problems.tables import first_of_each
+from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, first_of_each, noise_model
 from pacbandits.records import Contexts
 
 MAX_DISTANCE_FROM_HALF = 0.45  # of a mean reward

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import number
-from pacbandits.complexity.laws import Law
+from pacbandits.complexity.gaps import Law
 from pacbandits.confidence import check_noise
 from pacbandits.errors import InputError
 from pacbandits.records import RewardBounds

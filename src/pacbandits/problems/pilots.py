@@ -19,8 +19,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.base import Problem
 from pacbandits.problems.scenarios import Outcome
 from pacbandits.records import Contexts, Log, check_log
-from pacbandits.records.digest import digest_log
-from pacbandits.records.late import check_all_in
+from pacbandits.records.log import check_all_in, digest_log
 
 MIN_ROWS_PER_ACTION = 20  # fewer say nothing of an action
 MIN_GROUP_ROWS_PER_ACTION = 5  # a smaller group is not told apart

@@ -17,9 +17,9 @@ from pacbandits.problems.built_in import (
     built_in,
     check_entries,
     context_weights,
+    distinct_rows,
     noise_model,
 )
-from pacbandits.problems.tables import distinct_rows
 from pacbandits.records import Contexts
 
 

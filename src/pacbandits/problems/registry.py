@@ -15,8 +15,7 @@ from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import BuiltIn
 from pacbandits.problems.classification import breast_cancer, digits, iris, wine
 from pacbandits.problems.files import load_file
-from pacbandits.problems.hard import hard
-from pacbandits.problems.hard_coins import hard_coins
+from pacbandits.problems.hard import hard, hard_coins
 from pacbandits.problems.linear import linear
 from pacbandits.problems.random_policies import random_policies
 from pacbandits.problems.trees import trees

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from pacbandits.options import About
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.finite import Trivial
 from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import (
     NoiseKind,

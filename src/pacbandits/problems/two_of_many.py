@@ -9,8 +9,7 @@ import numpy as np
 from pacbandits.options import About
 from pacbandits.policies.finite import Finite
 from pacbandits.problems.base import Problem
-from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, noise_model
-from pacbandits.problems.tables import distinct_rows
+from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, distinct_rows, noise_model
 from pacbandits.records import Contexts
 
 # From and to:

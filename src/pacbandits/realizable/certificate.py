@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from pacbandits.arrays import FloatArray, floats
-from pacbandits.certificate.claim import (
+from pacbandits.certificate.certificate import (
     APART,
     BEFORE,
     MAX_STORED_MAGNITUDE,
@@ -27,10 +27,10 @@ from pacbandits.certificate.claim import (
 )
 from pacbandits.confidence import check_delta, check_noise
 from pacbandits.errors import InputError
-from pacbandits.fields import Fields
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import FeatureMap, map_from_json
 from pacbandits.records import Policy
+from pacbandits.schema import Fields
 
 REALIZABLE = "mean rewards are linear in the given features (realizability), without which the claim may be wrong"
 ASSUMPTIONS = (

@@ -11,17 +11,296 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats
 from pacbandits.checks import positive
-from pacbandits.complexity import bounds
-from pacbandits.complexity.gaps import Truth, check_truth
-from pacbandits.complexity.laws import Law, law_of
+from pacbandits.complexity import lower_bounds as bounds
+from pacbandits.complexity.gaps import TIED_GAP, Law, Truth, check_truth, law_of
+from pacbandits.complexity.rho import require_distinct
 from pacbandits.confidence import check_delta, check_epsilon
+from pacbandits.design.weights import relative_gap
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress, listener
-from pacbandits.realizable.coordinates import MAX_NOISELESS_SHARE
-from pacbandits.realizable.instance import Instance
-from pacbandits.realizable.rho import FULL_EFFORT, RhoBracket, SearchEffort, measure_realizable_rho, minimax_rho
+from pacbandits.realizable.features import MAX_NOISELESS_SHARE, Coordinates, change_coordinates
+from pacbandits.realizable.policy_search import (
+    MAX_DIRECTIONS,
+    MAX_HALVED_CONES,
+    LinearPolicies,
+    PolicyCosts,
+    proven_cost,
+    search_design,
+    search_worst,
+)
+from pacbandits.realizable.pool_design import PoolOptions, solve_targets
+
+# A problem with linear rewards as its complexity sees it: features, gaps and policies where contexts can occur.
+
+
+# Rewards are linear when least squares misses none by more than this, in the units of the largest (or of 1).
+_MAX_RESIDUAL = 1e-9
+# Differences of features up to this share of the features are rounding.
+ROUNDING_SHARE_OF_DIFFERENCES = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Policies, or single deviations, as points.
+
+    x (K, r): φ_π − φ_{π*}.
+    gaps (K,): Δ_π.
+    sizes (K,): Σ_c ν_c |x_{c,π(c)}|, what x is made of; it may cancel.
+    """
+
+    x: FloatArray
+    gaps: FloatArray
+    sizes: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A problem on the n of N contexts that can occur.
+
+    own: coordinates of the features.
+    rows (N,): which contexts can occur.
+    features (n, A, r): φ, in those coordinates.
+    relative (n, A, r): φ(c, a) − φ(c, π*(c)).
+    losses (n, A): r(c, π*(c)) − r(c, a).
+    parameter (r,): θ*.
+    best_actions (N,): π*.
+    best_value: V(π*).
+    listed: the policies of a listed class.
+    every: whether all maps from contexts to actions are policies.
+    """
+
+    own: Coordinates
+    rows: BoolArray
+    features: FloatArray
+    relative: FloatArray
+    losses: FloatArray
+    parameter: FloatArray
+    best_actions: IntArray
+    best_value: float
+    listed: Points | None
+    every: bool
+
+    @classmethod
+    def of(cls, truth: Truth, features: ArrayLike, policies: PolicyClass | None) -> Instance:
+        """For features (N, A, d); policies: a listed class, the trivial one, or None for all linear policies."""
+        contexts, rewards = truth.population, truth.mean_rewards
+        phi = floats(features, name="features", shape=(*rewards.shape, None))
+        own = change_coordinates(phi, contexts.weights)
+        parameter = _fit(own, rewards)
+        table = _table(truth, policies)
+        best = rewards.argmax(axis=1)
+        if table is not None:
+            best = table[int(np.argmax(sum_scores(table, contexts.weights[:, None] * rewards)))].astype(np.int64)
+        value = float(contexts.weights @ rewards[np.arange(len(rewards)), best])
+        rows, n = own.rows, len(own.weights)
+        moved = phi[rows] @ own.change
+        chosen = best[rows]
+        relative = np.ascontiguousarray(moved - moved[np.arange(n), chosen][:, None, :])
+        largest = np.abs(moved).max(axis=2, initial=0.0)
+        relative[np.abs(relative).max(axis=2, initial=0.0) <= ROUNDING_SHARE_OF_DIFFERENCES * largest] = 0.0
+        losses = rewards[rows][np.arange(n), chosen][:, None] - rewards[rows]
+        listed = None if table is None else _points(table[:, rows], own.weights, relative, losses)
+        every = policies is not None and policies.holds_every_map
+        return cls(own, rows, moved, relative, losses, parameter, best, value, listed, every)
+
+    def single_deviations(self) -> Points:
+        """What deviates from π* in one context alone. Its weight, by which both x and Δ are scaled, is left out."""
+        x = self.relative.reshape(self.losses.size, self.own.rank)
+        return Points(x, self.losses.reshape(-1), np.abs(x).max(axis=1, initial=0.0))
+
+
+def _points(actions: np.ndarray[Any, Any], weights: FloatArray, relative: FloatArray, losses: FloatArray) -> Points:
+    """Of policies that take these actions (K, n)."""
+    table = np.ascontiguousarray(actions)
+    rank = relative.shape[2]
+    weighted = weights[:, None, None] * relative
+    x = np.empty((len(table), rank))
+    for j in range(rank):
+        x[:, j] = sum_scores(table, np.ascontiguousarray(weighted[:, :, j]))
+    gaps = np.maximum(sum_scores(table, weights[:, None] * losses), 0.0)
+    sizes = sum_scores(table, weights[:, None] * np.abs(relative).max(axis=2, initial=0.0))
+    return Points(x, gaps, sizes)
+
+
+def _fit(own: Coordinates, rewards: FloatArray) -> FloatArray:
+    """θ* in the coordinates `own`, or a sentence. There uniform exploration has the identity for its information."""
+    target = rewards[own.rows].reshape(-1)
+    mass = np.repeat(own.weights, own.n_actions) / own.n_actions
+    parameter = own.points.T @ (mass * target)
+    residual = float(np.abs(own.points @ parameter - target).max())
+    if residual > _MAX_RESIDUAL * max(1.0, float(np.abs(target).max())):
+        raise InputError(
+            f"mean rewards are not linear in the features (least squares misses one by {residual:.3g}); "
+            "leave out --realizable"
+        )
+    return parameter
+
+
+def _table(truth: Truth, policies: PolicyClass | None) -> np.ndarray[Any, Any] | None:
+    """The actions (K, N) of a listed class; None for linear policies and for all."""
+    if policies is None:
+        return None
+    contexts, shape = truth.population, truth.mean_rewards.shape
+    if policies.n_actions != shape[1]:
+        raise InputError(f"the policies have {policies.n_actions} actions, but mean_rewards has {shape[1]} columns")
+    if policies.holds_every_map:
+        require_distinct(policies, contexts)
+        return None
+    if not policies.lists_policies:
+        raise InputError(
+            f"the class {policies.type_name} cannot be listed; the realizable complexity needs a listed class, "
+            "the trivial one, or all linear policies"
+        )
+    return np.asarray(policies.actions(contexts))
+
+
+# The realizable complexity ρ_lin,ε and its noise-weighted form, with brackets.
+#
+#     ρ_lin,ε = min_p max_π ‖φ_π − φ_{π*}‖²_{A(p)⁻¹} / max(Δ_π, ε)²                          (paper, eq. `linepsilon`)
+#     A(p) = E_c Σ_a p(a|c) φ(c, a)φ(c, a)ᵀ,   Δ_π = ⟨φ_{π*} − φ_π, θ*⟩
+#
+# ρ_lin,σ divides each φφᵀ by the noise variance σ²(c, a): weighted least squares. The class is a list of policies, the
+# linear ones `argmax_a ⟨φ(c, a), θ⟩` for all θ ∈ R^d (ties to the first action), or every map from contexts to actions.
+#
+# **ε = 0.** Over all policies the maximum is attained where one context deviates, as ‖Σ_c ν_c x_c‖/Σ_c ν_c Δ_c ≤ max_c
+# ‖x_c‖/Δ_c; over linear policies it is the same. For a design, 1/max_{c,a} ‖x_{c,a}‖_{A⁻¹}/Δ_{c,a} is how far, in the
+# norm of A, θ* is from the nearest hyperplane ⟨x_{c,a}, θ⟩ = 0. The foot of that distance lies on no other such
+# hyperplane, so the linear policies just behind it deviate from π* only where x_{c,a} is parallel, and there ‖x‖/Δ is
+# the same. That makes N(A − 1) directions: a listed problem, and both ends of its bracket are theorems.
+#
+# **ε > 0.** Lists are exact as well. For the other classes `lower` is a theorem and `upper` was searched for
+# (`searched_design`); `proven` is a theorem at the same design (`cost_bound`), or 4r/ε² where that is less.
+
+
+@dataclass(frozen=True)
+class SearchEffort:
+    """How long to look for the worst of policies that cannot be listed.
+
+    max_directions: evaluated in one search for policies.
+    max_halved_cones: in the proof that none costs more.
+    """
+
+    max_directions: int = MAX_DIRECTIONS
+    max_halved_cones: int = MAX_HALVED_CONES
+
+
+FULL_EFFORT = SearchEffort()
+
+
+@dataclass(frozen=True, eq=False)
+class RhoBracket:
+    """A bracket on ρ, and what uniform exploration pays.
+
+    lower, upper: its ends.
+    proven: an upper end that is a theorem.
+    uniform: what uniform exploration pays.
+    propensities (N, A): the design of `upper`.
+    points (m, r): of policies looked at, where they were searched for.
+    note: a word on a special case.
+    """
+
+    lower: float
+    upper: float
+    proven: float
+    uniform: float
+    propensities: FloatArray
+    points: FloatArray | None = None
+    note: str = ""
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.lower, self.upper)
+
+
+def minimax_rho(rank: int, *, epsilon: float) -> float:
+    """4r/ε² ≥ ρ_lin,ε, for features that span r dimensions (Theorem `realizable_upper`, second part).
+
+    ‖φ_π − φ_{π*}‖² ≤ 4 E max_a ‖φ(c, a)‖²_{A⁻¹}, and some design makes the expectation r (Kiefer and Wolfowitz).
+    """
+    return 4.0 * rank / epsilon**2 if epsilon > 0 else np.inf
+
+
+def measure_realizable_rho(
+    instance: Instance,
+    noise: FloatArray | None,
+    *,
+    epsilon: float,
+    tolerance: float,
+    tell: Progress,
+    known: FloatArray | None = None,
+    effort: SearchEffort = FULL_EFFORT,
+) -> RhoBracket:
+    """Both ends of ρ_lin,ε, or of ρ_lin,σ with noise (n, A). known (m, r): policies that were looked at before."""
+    where = change_coordinates(instance.features, instance.own.weights, noise=noise)
+    if instance.listed is not None:
+        return _measure_points(instance, where, instance.listed, epsilon=epsilon, tolerance=tolerance)
+    single = instance.single_deviations()
+    if epsilon == 0:
+        return _measure_points(instance, where, single, epsilon=0.0, tolerance=tolerance)
+    if _same(single.x @ where.change, single.sizes, where).all():
+        return _nothing(instance)
+    policies = LinearPolicies(instance.relative, instance.own.weights, instance.parameter, every=instance.every)
+    found = search_design(
+        where,
+        policies,
+        epsilon=epsilon,
+        tolerance=tolerance,
+        known=known,
+        max_directions=effort.max_directions,
+        progress=tell,
+    )
+    tell("an upper end that is a theorem")
+    design = where.gather(found.solution.propensities)
+    proven = proven_cost(
+        PolicyCosts.of(policies, where, design, epsilon=epsilon),
+        attained=found.upper,
+        tolerance=tolerance,
+        max_halved_cones=effort.max_halved_cones,
+    )
+    largest = 1.0 if noise is None else float(noise.max())
+    proven = min(proven, largest * minimax_rho(instance.own.rank, epsilon=epsilon))
+    tell("uniform exploration")
+    uniform = search_worst(
+        PolicyCosts.of(policies, where, where.uniform(), epsilon=epsilon),
+        known=found.points,
+        max_directions=effort.max_directions,
+    )
+    propensities = instance.own.spread(design)
+    return RhoBracket(found.lower, found.upper, proven, uniform, propensities, points=found.points)
+
+
+def _measure_points(
+    instance: Instance, where: Coordinates, points: Points, *, epsilon: float, tolerance: float
+) -> RhoBracket:
+    """The same for given points."""
+    moved = points.x @ where.change
+    same = _same(moved, points.sizes, where)
+    if same.all():
+        return _nothing(instance)
+    accuracies = np.maximum(points.gaps, epsilon)[~same]
+    if epsilon == 0 and accuracies.min() <= TIED_GAP:
+        note = "infinite: two policies tie for the best (to 1e-12), and ε = 0 asks to tell them apart"
+        return RhoBracket(np.inf, np.inf, np.inf, np.inf, instance.own.spread(where.uniform()), note=note)
+    targets = moved[~same] / accuracies[:, None]
+    solution = solve_targets(where, targets, options=PoolOptions(tolerance=tolerance))
+    uniform = float((targets**2).sum(axis=1).max())
+    propensities = instance.own.spread(where.gather(solution.propensities))
+    return RhoBracket(solution.lower, solution.upper, solution.upper, uniform, propensities)
+
+
+def _same(moved: FloatArray, sizes: FloatArray, where: Coordinates) -> BoolArray:
+    """Which of the vectors (K, r), made of parts of sizes (K,), are rounding."""
+    rounding = ROUNDING_SHARE_OF_DIFFERENCES * sizes * np.abs(where.change).max(initial=0.0)
+    return np.abs(moved).max(axis=1, initial=0.0) <= rounding
+
+
+def _nothing(instance: Instance) -> RhoBracket:
+    note = "every policy is worth the same: nothing to learn"
+    return RhoBracket(0.0, 0.0, 0.0, 0.0, instance.own.spread(instance.own.uniform()), note=note)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike
 from pacbandits.allocation import check_floor
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import positive
-from pacbandits.design.enumerated import relative_gap
+from pacbandits.design.weights import relative_gap
 from pacbandits.errors import InputError
-from pacbandits.realizable.coordinates import Coordinates, change_coordinates
+from pacbandits.realizable.features import Coordinates, change_coordinates
 
 # Both ends are moved outward by this share for rounding; A is conditioned well enough for it.
 ROUNDING_SHARE = 1e-9

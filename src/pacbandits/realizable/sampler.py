@@ -1,4 +1,4 @@
-"""How to play a design that was computed for the features of some contexts, on any contexts."""
+"""Designs that are made on some contexts, and how they are played on all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.policies.features import FeatureMap
+from pacbandits.realizable.deviation import largest_deviation
+from pacbandits.realizable.features import information_of, pseudo_inverse, squared_lengths
+from pacbandits.realizable.moments import Population
+from pacbandits.realizable.pool_design import PoolOptions, solve_pool
 from pacbandits.records import Contexts
+
+# How to play a design that was computed for the features of some contexts, on any contexts.
+
 
 UNIFORM_SHARE = 0.02
 # Of the gain, on contexts that the design has not seen.
@@ -71,3 +78,108 @@ def shares_by_gain(phi: FloatArray, gain: FloatArray, *, power: float) -> FloatA
     largest = gains.max(axis=1, keepdims=True)
     shares = np.where(largest > 0, (gains / np.maximum(largest, 1e-300)) ** power, 1.0)
     return shares / shares.sum(axis=1, keepdims=True)
+
+
+# A design made on enough of the contexts, for all of them.
+
+
+SKETCHED_CONTEXTS = 1000
+DESIGN_TOLERANCE = 0.05
+_SEARCH_STARTS = 32
+# Policies whose mean features differ by no more than this in any coordinate are the same.
+_SAME_POINT = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class SketchedDesign:
+    """Propensities for all contexts.
+
+    table (N, A): the propensities.
+    information (r, r): A(p).
+    gain (r, r): A⁻¹MA⁻¹.
+    power: of the gain, see `GainSampler`.
+    worst_cost: the largest ‖x_π‖²_{A⁻¹}/d_π² of the policies served.
+    pool (m, r): x_π of those.
+    """
+
+    table: FloatArray
+    information: FloatArray
+    gain: FloatArray
+    power: float
+    worst_cost: float
+    pool: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """The contexts, or enough of them to design by.
+
+    population: all contexts.
+    phi (n, A, r): φ of these.
+    weights (n,): ν of these.
+    """
+
+    population: Population
+    phi: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, population: Population) -> Sketch:
+        phi, weights = population.phi, population.contexts.weights
+        if len(weights) <= SKETCHED_CONTEXTS:
+            return cls(population, phi, weights)
+        some = np.random.default_rng(0).choice(len(weights), size=SKETCHED_CONTEXTS, p=weights)
+        return cls(population, phi[some], np.full(SKETCHED_CONTEXTS, 1.0 / SKETCHED_CONTEXTS))
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all contexts."""
+        return len(self.weights) == len(self.population.contexts)
+
+    def search(self, parameter: FloatArray, shape: FloatArray) -> FloatArray:
+        """x_π of policies that the ellipsoid leaves possible and that differ much from the greedy one."""
+        reference = np.argmax(self.phi @ parameter, axis=1)
+        return largest_deviation(
+            self.phi, self.weights, reference=reference, parameter=parameter, shape=shape, starts=_SEARCH_STARTS
+        ).points
+
+    def solve(self, pool: FloatArray, accuracies: FloatArray, *, start: FloatArray | None = None) -> SketchedDesign:
+        """The best design for the differences x_π in the pool (m, r), to be known as accurately as d_π (m,).
+
+        start (N, A): propensities to do no worse than, where these are all contexts.
+        """
+        apart = np.abs(pool).max(axis=1, initial=0.0) > _SAME_POINT
+        if not apart.any():
+            return self._nothing_to_tell_apart()
+        pool, accuracies = pool[apart], accuracies[apart]
+        solved = solve_pool(
+            self.phi,
+            self.weights,
+            pool,
+            accuracies,
+            start=start if self.whole else None,
+            options=PoolOptions(tolerance=DESIGN_TOLERANCE),
+        )
+        inverse = pseudo_inverse(information_of(self.phi, self.weights, solved.propensities))
+        scaled = pool / accuracies[:, None]
+        gain = inverse @ ((scaled * solved.multipliers[:, None]).T @ scaled) @ inverse
+        whole, nu = self.population.phi, self.population.contexts.weights
+
+        def worst_cost(table: FloatArray) -> float:
+            return float(squared_lengths(scaled, pseudo_inverse(information_of(whole, nu, table))).max())
+
+        if self.whole:
+            power, table = DEFAULT_GAIN_POWER, mix_with_uniform(solved.propensities)
+        else:
+            tables = {power: mix_with_uniform(shares_by_gain(whole, gain, power=power)) for power in GAIN_POWERS}
+            power = min(GAIN_POWERS, key=lambda one: worst_cost(tables[one]))
+            table = tables[power]
+        return SketchedDesign(table, information_of(whole, nu, table), gain, power, worst_cost(table), pool)
+
+    def _nothing_to_tell_apart(self) -> SketchedDesign:
+        """Uniform exploration."""
+        phi, nu = self.population.phi, self.population.contexts.weights
+        table = np.full(phi.shape[:2], 1.0 / phi.shape[1])
+        information = information_of(phi, nu, table)
+        pool = np.zeros((1, phi.shape[2]))
+        return SketchedDesign(table, information, pseudo_inverse(information), GAIN_POWERS[0], 0.0, pool)

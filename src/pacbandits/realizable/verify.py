@@ -17,13 +17,13 @@ from pacbandits.confidence import MAX_NOISE, MIN_NOISE, RESIDUAL_ALARM_RATE, res
 from pacbandits.errors import InputError, count_of
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.features import map_for
-from pacbandits.policies.greedy import GreedyPolicy
+from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.policies.registry import digest_class
 from pacbandits.realizable.certificate import STAKE_MULTIPLIERS, RealizableCertificate
 from pacbandits.realizable.deviation import largest_deviation
 from pacbandits.records import Contexts, Log, check_contexts, check_log
-from pacbandits.records.beside import UNIT_RANGE
-from pacbandits.records.digest import digest_contexts, digest_log
+from pacbandits.records.log import digest_contexts, digest_log
+from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.verifier import Verdict
 
 # How far a value computed anew may exceed the one in the certificate, relative to it.

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
 
-from pacbandits.arrays import FloatArray, IntArray, integers
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, integers
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.records.arrow import Columns, is_list, is_number, is_text, pa, pc
+
+# pyarrow, which ships no types: what enters from it is Any, and leaves the modules that read tables typed.
+
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+csv: Any = pyarrow.csv
+pq: Any = pyarrow.parquet
+
+Columns = dict[str, Any]  # column name -> pyarrow array
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a column of this type holds lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a column of this type holds numbers, or true and false."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def is_temporal(kind: Any) -> bool:
+    """Whether a column of this type holds dates, times of day, or both."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind))
+
+
+def is_plain_text(kind: Any) -> bool:
+    """Whether a column of this type holds text, written out."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type holds text, written out or coded."""
+    return is_plain_text(kind) or bool(pa.types.is_dictionary(kind) and is_plain_text(kind.value_type))
+
 
 # Columns of contexts that are no features.
 ID_COLUMN = "context_id"
@@ -213,3 +252,70 @@ def check_present(column: Any, name: str, cells: CellNames, length: int = 1) -> 
         if column.null_count > 1:
             first, remedy = ("the first in", "fill them in, or leave the rows out")
         raise InputError(f"{cells.column(name)} has {many}, {first} {cells.row(row)}; {remedy}")
+
+
+# Values that are missing: of a number NaN, of a category a label of its own.
+
+
+MISSING = "missing"
+
+
+class Featured(Protocol):
+    """What has named features (n, d)."""
+
+    @property
+    def features(self) -> FloatArray: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+def missing_label(labels: Collection[str]) -> str:
+    """What a missing label is called: "missing", in as many brackets as no real label has."""
+    name = MISSING
+    while name in labels:
+        name = f"({name})"
+    return name
+
+
+def label_missing(
+    features: FloatArray, categories: tuple[tuple[str, ...] | None, ...]
+) -> tuple[FloatArray, tuple[tuple[str, ...] | None, ...]]:
+    """Features (n, d) and their categories, where codes that are missing have become a label after the others."""
+    if not np.isnan(features).any():
+        return features, categories
+    out, named = features.copy(), list(categories)
+    for j, labels in enumerate(categories):
+        missing = np.isnan(features[:, j])
+        if labels is not None and missing.any():
+            out[missing, j] = len(labels)
+            named[j] = (*labels, missing_label(labels))
+    out.setflags(write=False)
+    return out, tuple(named)
+
+
+def present_numbers(contexts: Featured, column: int, *, by: str) -> FloatArray:
+    """The numbers (n,) of a column, all of which must be there; by: who cannot do without them."""
+    values = contexts.features[:, column]
+    missing = np.isnan(values)
+    if missing.any():
+        name, row = plain(contexts.names[column]), int(missing.argmax())
+        raise InputError(
+            f"feature '{name}' of row {row} is missing, and {by} cannot do without it; fill it, leave the feature out, "
+            "or use trees"
+        )
+    return values
+
+
+def unlike(one: FloatArray, other: FloatArray) -> BoolArray:
+    """Which rows (n,) of two tables (n, d) differ; what is missing in both does not."""
+    return np.asarray(((one != other) & ~(np.isnan(one) & np.isnan(other))).any(axis=1), dtype=np.bool_)
+
+
+def comparable(features: FloatArray) -> FloatArray:
+    """Features (n, d) for who asks which rows are the same: the missing as 0, told from it by columns beside."""
+    missing = np.isnan(features)
+    some = missing.any(axis=0)
+    if not some.any():
+        return features
+    return np.column_stack([np.where(missing, 0.0, features), missing[:, some]])

@@ -2,30 +2,222 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import IO, Required, TypedDict, Unpack
+from typing import IO, Any, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, floats_or_missing, integers
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, check_shape, floats, floats_or_missing, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import ROW, InputError, RowError, plain
-from pacbandits.fields import Fields
-from pacbandits.records import late, parquet
-from pacbandits.records.arrow import Columns
-from pacbandits.records.beside import UNIT_RANGE, check_range, pop_weights, stored_dates
-from pacbandits.records.columns import pop_floats, pop_integers, pop_matrix, pop_numbers_or_missing
-from pacbandits.records.contexts import Contexts, check_contexts
-from pacbandits.records.files import naming
-from pacbandits.records.least import PROPENSITY_SUM_ROUNDING, check_least, declared
-from pacbandits.records.naming import check_names
-from pacbandits.records.phi import joined_phi
-from pacbandits.records.recorded import only_counted
-from pacbandits.records.units import UNIT_COLUMN, check_repeats, joined_units, number_units, unit_column, visit_weights
+from pacbandits.errors import ROW, InputError, RowError, count_of, plain
+from pacbandits.records import log as late
+from pacbandits.records import parquet
+from pacbandits.records.columns import Columns, pop_floats, pop_integers, pop_matrix, pop_numbers_or_missing
+from pacbandits.records.contexts import Contexts, check_contexts, joined_phi
+from pacbandits.records.log_metadata import UNIT_RANGE, check_range, only_counted, pop_weights, stored_dates
+from pacbandits.records.policy import check_names
+from pacbandits.records.text_files import naming
+from pacbandits.schema import Fields
+
+# Minimum propensities, as declared by logs that know the propensity of the played action alone.
+
+
+PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
+
+
+def check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:
+    """Raise unless the log's propensities can have been at least these, and hold them but for the played action."""
+    rows = np.arange(len(actions))
+    if least.min() < 0:
+        raise InputError(f"least propensities must not be negative, got {least.min()}")
+    others = propensities.copy()
+    others[rows, actions] = least[rows, actions]
+    if not np.array_equal(others, least):
+        raise InputError("propensities must be the least ones, but for those of played actions")
+    played = propensities[rows, actions]
+    below = least[rows, actions] - played
+    if below.max() > 0:
+        row = int(below.argmax())
+        raise RowError(
+            f"{ROW} played action {actions[row]} with propensity {played[row]}, below the least propensity "
+            f"{least[row, actions[row]]} that was declared; declare a smaller one",
+            row,
+        )
+    totals = propensities.sum(axis=1)
+    if totals.max() > 1.0 + PROPENSITY_SUM_ROUNDING:
+        row = int(totals.argmax())
+        raise RowError(
+            f"{ROW} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
+            f"{count_of(propensities.shape[1] - 1, 'other')} than the least propensity that was declared; declare a "
+            "smaller one",
+            row,
+        )
+
+
+def declared(least: FloatArray) -> tuple[str, ...]:
+    """What was declared, in words."""
+    low, high = float(least.min()), float(least.max())
+    if high == 0:
+        return ()
+    if low == high:
+        return (f"every action was always played with probability {low:g} or more",)
+    return (
+        f"every action was played with at least the least propensity that its row declares ({low:g} to {high:g}), "
+        "and that was known before the action was drawn",
+    )
+
+
+# Delayed and missing rewards: when each was known, and the log as it stood at a given round.
+#
+# Rows stand in the order of assignment, whenever their rewards came. `known` (n,) is the first round before which the
+# reward of a row was in, -1 where it is not in yet: so 0 ≤ known ≤ t are the rows whose rewards whoever planned round t
+# could use, and no others. A log without it is one all of whose rewards of a round were in before the next began.
+
+
+KNOWN_COLUMN = "known"  # of our own files, which say so, as others may have a feature of this name
+NOT_IN = -1
+KNOWN_REMARK = "each reward was known from the round on that the log says, and not before"
+
+
+def check_known(known: ArrayLike, *, rewards: FloatArray, rounds: IntArray, repeats: IntArray) -> IntArray:
+    """From which round on each reward was known (n,), -1 where it is not in; rewards are NaN there and nowhere else."""
+    given = np.asarray(known)
+    check_shape(given, name="known", shape=rewards.shape)
+    if (numbers := given.dtype.kind in "iuf") and (low := np.flatnonzero(given < NOT_IN)).size:
+        row = int(low[0])
+        raise RowError(f"known must be a round, or -1 where a reward is not in; got {given[row]} in {ROW}", row)
+    # Shifted by one, as what is checked there starts at 0.
+    shifted = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1 if numbers else given
+    out = integers(shifted, name="known", shape=rewards.shape) - 1
+    out.setflags(write=False)
+    if repeats.max() > 1:
+        raise InputError(
+            f"row {int(repeats.argmax())} counts {repeats.max():,} interactions, whose rewards may each have come at "
+            "another time; where rewards come late, each row stands for one interaction: leave out repeats, or known"
+        )
+    missing = np.isnan(rewards)
+    if (bad := np.flatnonzero(missing != (out == NOT_IN))).size:
+        row = int(bad[0])
+        words = (
+            f"{ROW} has no reward, but says that one was known before round {out[row]}; its known must be -1"
+            if missing[row]
+            else f"{ROW} has a reward, but its known is -1, as if it were not in; say before which round it was, or "
+            "leave the reward out (NaN)"
+        )
+        raise RowError(words, row)
+    if (bad := np.flatnonzero(~missing & (out <= rounds))).size:
+        row = int(bad[0])
+        words = f"the reward of {ROW}, of round {rounds[row]}, cannot have been known before round {out[row]} began"
+        raise RowError(f"{words}; known must be a later round than that of the row", row)
+    return out
+
+
+def known_or_rounds(known: IntArray | None, rounds: IntArray) -> IntArray:
+    """From which round on each reward was known (n,): where a log does not tell, from the round after its own."""
+    return rounds + 1 if known is None else known
+
+
+def joined_known(mine: IntArray | None, theirs: IntArray | None, rounds: tuple[IntArray, IntArray]) -> IntArray | None:
+    """The same of two logs, one after the other; rounds: of their rows."""
+    if mine is None and theirs is None:
+        return None
+    return np.concatenate([known_or_rounds(mine, rounds[0]), known_or_rounds(theirs, rounds[1])])
+
+
+def known_column(about: Fields) -> str | None:
+    """The column that tells from which round on rewards were known, as far as a file says so beside its columns."""
+    return about.text("known") if "known" in about else None
+
+
+def pop_known(table: Columns, column: str | None) -> IntArray | None:
+    """Take that column out (n,); it is checked with the rest of its log."""
+    if column is None:
+        return None
+    if column not in table:
+        raise InputError(f"the file says that '{plain(column)}' tells when rewards were known, and has no such column")
+    numbers = pop_numbers_or_missing(table, column)
+    if np.isnan(numbers).any() or (numbers != np.floor(numbers)).any():
+        raise InputError(f"column '{plain(column)}' must hold rounds, or -1 where a reward is not in")
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def late_words(known: IntArray | None) -> tuple[str, ...]:
+    """What claims have to say of a log whose rewards come late; nothing where they do not."""
+    if known is None:
+        return ()
+    out = int((known == NOT_IN).sum())
+    if out == 0:
+        return (KNOWN_REMARK,)
+    verb = "is" if out == 1 else "are"
+    words = f"{count_of(out, 'reward')} of {len(known):,} {verb} not in, and counted at the worst for the claim"
+    return (KNOWN_REMARK, f"{words}: nothing is assumed of why")
+
+
+def check_all_in(rewards: FloatArray, *, by: str) -> None:
+    """Raise where a reward (n,) is not in; by: who cannot do without."""
+    if (out := int(np.isnan(rewards).sum())) > 0:
+        raise InputError(
+            f"{count_of(out, 'reward')} of {len(rewards):,} not in yet, and {by} needs all of them; wait until they "
+            "are, or take the first rounds whose rewards are (log.only(…))"
+        )
+
+
+def as_known(rewards: FloatArray, known: IntArray, *, before: int) -> tuple[FloatArray, IntArray]:
+    """Rewards (n,) and when they were known, as they stood when the round of this number began."""
+    later: BoolArray = known > before
+    return np.where(later, np.nan, rewards), np.where(later, NOT_IN, known)
+
+
+# Units: returning users, whose rows are weighted.
+#
+# Rows of one unit are not independent of each other, units are. So each of the m visits of a unit counts 1/m, and what
+# is counted in all are units.
+
+
+UNIT_COLUMN = "unit"  # of our own files, which say so, as others may have a feature of this name
+
+
+def unit_column(about: Fields) -> str | None:
+    """The column that tells whose row it is, as far as a file says so beside its columns."""
+    return about.text("unit") if "unit" in about else None
+
+
+def check_repeats(repeats: IntArray) -> None:
+    """Raise unless rows may have units; repeats (n,): how often each occurred."""
+    if repeats.max() > 1:
+        raise InputError(
+            f"row {int(repeats.argmax())} counts {repeats.max():,} interactions, so that nothing tells whose they are; "
+            "where rows have units, each stands for one interaction: leave out repeats, or the unit"
+        )
+
+
+def number_units(units: IntArray) -> IntArray:
+    """The number (n,) of each row's unit, from 0 in the order of first rows."""
+    _, first, which = np.unique(units, return_index=True, return_inverse=True)
+    numbers = np.empty(len(first), dtype=np.int64)
+    numbers[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return numbers[which]
+
+
+def visit_weights(units: IntArray) -> FloatArray:
+    """1/m (n,) for each of the m rows of a unit."""
+    _, which, visits = np.unique(units, return_inverse=True, return_counts=True)
+    return 1.0 / visits[which]
+
+
+def joined_units(mine: IntArray | None, theirs: IntArray | None) -> IntArray | None:
+    """The units of two logs, one after the other, whose codes mean the same in both."""
+    if mine is None and theirs is None:
+        return None
+    if mine is None or theirs is None:
+        raise InputError("one of the two logs tells whose rows are whose, and the other does not")
+    return np.concatenate([mine, theirs])
 
 
 class OtherColumns(TypedDict, total=False):
@@ -393,3 +585,53 @@ def with_about(log: Log, about: Fields) -> Log:
 def check_log(log: object) -> Log:
     """Raise unless this is a log."""
     return instance(log, Log, name="log", remedy="make one by Log.of or read_log")
+
+
+# What names the contents of a table: SHA-256 of texts, bytes and arrays, in order.
+
+
+Part = str | bytes | np.ndarray[Any, Any]
+
+
+def digest(parts: Iterable[Part]) -> str:
+    """SHA-256 of the parts one after the other; an array counts with its shape."""
+    sha = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            sha.update(str(part.shape).encode())
+            sha.update(np.ascontiguousarray(part).data)
+        else:
+            sha.update(part.encode() if isinstance(part, str) else part)
+    return sha.hexdigest()
+
+
+def digest_log(log: Log) -> str:
+    """Of everything in a log that a certificate rests on."""
+    least = () if log.least is None else (log.least,)
+    known = () if log.known is None else ("known", log.known)
+    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *_units(log), *known)
+    return digest(chain(_described(log.contexts), columns, _phi(log.contexts)))
+
+
+def _units(log: Log) -> tuple[Part, ...]:
+    """Whose row each is, however they are coded; nothing where every row is of another unit."""
+    if log.units is None:
+        return ()
+    numbers = number_units(log.units)
+    return ("units", numbers) if numbers.max() < len(log) - 1 else ()
+
+
+def digest_contexts(contexts: Contexts) -> str:
+    """Of contexts with their weights."""
+    return digest(chain(_described(contexts), (contexts.weights,), _phi(contexts)))
+
+
+def _described(contexts: Contexts) -> tuple[Part, ...]:
+    """Names, categories, features and ids."""
+    ids = np.empty(0) if contexts.ids is None else contexts.ids
+    return repr((contexts.names, contexts.categories)), contexts.features, ids
+
+
+def _phi(contexts: Contexts) -> Iterable[Part]:
+    """φ a block at a time, as all of it at once may be much."""
+    return () if contexts.phi is None else contexts.phi.blocks()

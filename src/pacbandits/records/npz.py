@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from pacbandits.errors import InputError, plain
-from pacbandits.records.files import NUMBER_BYTES, ROW_BYTES, check_file, check_unpacked, max_unpacked_bytes, why
+from pacbandits.records.text_files import NUMBER_BYTES, ROW_BYTES, check_file, check_unpacked, max_unpacked_bytes, why
 
 MAX_ARRAYS = 1000  # in a file
 MAX_DIMENSIONS = 32

@@ -1,13 +1,19 @@
 """Documents, tables and figures for people, made only from measured results."""
 
-from pacbandits.report.applied import applied_document
 from pacbandits.report.certified import certified_steps, draw_certified
-from pacbandits.report.claims import asymptotic_document, certificate_document, worth_document
-from pacbandits.report.comparison import Comparison, comparison_document
 from pacbandits.report.figures import check_figure_path, draw_complexity
 from pacbandits.report.realizable import draw_realizable, realizable_document
-from pacbandits.report.runs import algorithms_document, run_document, runs_document
-from pacbandits.report.tables import classes_document, complexity_document, problems_document
+from pacbandits.report.result_report import applied_document, asymptotic_document, certificate_document, worth_document
+from pacbandits.report.run_report import (
+    Comparison,
+    algorithms_document,
+    classes_document,
+    comparison_document,
+    complexity_document,
+    problems_document,
+    run_document,
+    runs_document,
+)
 
 __all__ = [
     "Comparison",

@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pacbandits.report.comparison import EMPTY_EPSILON, Comparison, times_words
 from pacbandits.report.figures import BEST_COLOUR, DOTS_AN_INCH, GREY, UNIFORM_COLOUR, pyplot, save_figure, say
 from pacbandits.report.numbers import show_in_figure, show_name, show_samples
-from pacbandits.report.tables import CONFIDENCE_FORMULA, CONFIDENCE_LABEL, UNION_FORMULA, UNION_LABEL
+from pacbandits.report.run_report import (
+    CONFIDENCE_FORMULA,
+    CONFIDENCE_LABEL,
+    EMPTY_EPSILON,
+    UNION_FORMULA,
+    UNION_LABEL,
+    Comparison,
+    times_words,
+)
 from pacbandits.simulation import Run
 
 DARK_GREY = "#5f5f5f"

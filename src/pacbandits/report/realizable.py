@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.design.enumerated import relative_gap
+from pacbandits.design.weights import relative_gap
 from pacbandits.problems import Problem
 from pacbandits.realizable.complexity import RealizableComplexity
 from pacbandits.report.document import Document, Text
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, draw_bars, pyplot, save_figure
 from pacbandits.report.numbers import show_bracket, show_in_figure, show_name, show_number, show_samples
-from pacbandits.report.tables import Row, closing, numbers_table
+from pacbandits.report.run_report import Row, closing, numbers_table
 
 _LABEL_WIDTH, _NUMBER_WIDTH = 30, 25  # numbers may be large at ε = 0
 _CLASS_WORDS = {

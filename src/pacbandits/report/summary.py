@@ -11,21 +11,61 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
-from pacbandits.certificate.values import rows_held_out
-from pacbandits.certificate.watching import by_gravity
+from pacbandits.certificate.alarms import by_gravity
+from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
-from pacbandits.logs.outcomes import CLIPPED
+from pacbandits.logs.raw_log import CLIPPED
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.trees.tree import Branch, Node, TreePolicy
+from pacbandits.policies.trees.tree_policy import Branch, Node, TreePolicy
 from pacbandits.records import Log, Lottery, likeliest
-from pacbandits.records.beside import UNIT_RANGE
-from pacbandits.records.identifiers import tells_of_return
-from pacbandits.records.naming import call
-from pacbandits.report.arms import Arm, tried_arms
+from pacbandits.records.column_types import tells_of_return
+from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.records.policy import call
 from pacbandits.report.document import ALARM
 from pacbandits.report.numbers import show_gain, show_interval, show_mean
 from pacbandits.trials.forecast import Outlook
+
+# What an A/B tester looks at first: how many rows each action had, and their mean outcome.
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An action as it was tried.
+
+    action: what it is called.
+    rows: that had it.
+    share: of all rows.
+    mean: of what they earned, as it stands in the log, in the units of rewards; None where no row had it.
+    awaited: how many of the rows have a reward that is not in; the mean is of the others.
+    """
+
+    action: str
+    rows: int
+    share: float
+    mean: float | None
+    awaited: int = 0
+
+
+def tried_arms(log: Log, names: tuple[str, ...]) -> tuple[Arm, ...]:
+    """Every action as it was tried, none of it weighted or modelled; names (A,): what they are called."""
+    rows = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
+    awaited = np.bincount(log.actions[log.awaited], minlength=log.n_actions)
+    earned = np.bincount(
+        log.actions, weights=log.repeats * np.where(log.awaited, 0.0, log.rewards), minlength=log.n_actions
+    )
+    low, high = log.reward_range
+    return tuple(
+        Arm(
+            name,
+            int(n),
+            float(n / rows.sum()),
+            float(low + (high - low) * total / (n - out)) if n > out else None,
+            int(out),
+        )
+        for name, n, total, out in zip(names, rows, earned, awaited, strict=True)
+    )
+
 
 Light = Literal["green", "yellow", "red"]
 MIN_EFFECTIVE_SHARE = 0.05  # of the rows of a log, below which little overlaps with what a policy does

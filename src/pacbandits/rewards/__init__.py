@@ -1,15 +1,19 @@
 """Reward models: a guess of r(c, a) from the past, to centre what is estimated from the future."""
 
 from pacbandits.rewards.additive import Additive
-from pacbandits.rewards.base import Constant, FittedModel, RewardModel, StoredModel, check_model, no_idea
-from pacbandits.rewards.cells import CellMeans
-from pacbandits.rewards.either import Either
+from pacbandits.rewards.base import CellMeans, Constant, FittedModel, RewardModel, StoredModel, check_model, no_idea
+from pacbandits.rewards.combined import Either, Stacked
 from pacbandits.rewards.neighbours import Neighbours
-from pacbandits.rewards.per_action import PerAction
 from pacbandits.rewards.prediction import CachedModel, FiguresById, predict_by_round, predict_once
 from pacbandits.rewards.regions import Regions
-from pacbandits.rewards.registry import can_be_made_again, default_model, first_model, lighter, model_from_json
-from pacbandits.rewards.stacked import Stacked
+from pacbandits.rewards.registry import (
+    PerAction,
+    can_be_made_again,
+    default_model,
+    first_model,
+    lighter,
+    model_from_json,
+)
 
 __all__ = [
     "Additive",

@@ -11,11 +11,11 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
-from pacbandits.rewards.base import Json, RewardModel
-from pacbandits.rewards.steps import (
+from pacbandits.rewards.base import (
     Cuts,
+    Json,
+    RewardModel,
     action_means,
     codes_of,
     cuts_from_json,
@@ -26,6 +26,7 @@ from pacbandits.rewards.steps import (
     strength_from_json,
     with_labels_of,
 )
+from pacbandits.schema import Fields
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.engines.cuda.predictions import LEAF, MODEL, NODE, PART, REGIONS, SUM, StepModels
-from pacbandits.engines.cuda.stretch import Wanted
+from pacbandits.engines.cuda.aggregations import LEAF, MODEL, NODE, PART, REGIONS, SUM, StepModels
+from pacbandits.engines.cuda.engine import Wanted
 from pacbandits.rewards.additive import FittedSum
-from pacbandits.rewards.base import Constant, FittedModel
+from pacbandits.rewards.base import PREDICTION_MARGIN, Constant, Cuts, FittedModel, codes_of, inside, steps_of
+from pacbandits.rewards.combined import FittedStack, WeightedModel
 from pacbandits.rewards.regions import FittedRegions, Region
-from pacbandits.rewards.stacked import FittedStack, WeightedModel
-from pacbandits.rewards.steps import PREDICTION_MARGIN, Cuts, codes_of, inside, steps_of
 
 LOW, HIGH = PREDICTION_MARGIN, 1.0 - PREDICTION_MARGIN
 

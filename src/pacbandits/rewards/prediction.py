@@ -8,7 +8,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.records import Contexts, Log
-from pacbandits.records.digest import digest_contexts, digest_log
+from pacbandits.records.log import digest_contexts, digest_log
 from pacbandits.rewards.base import FittedModel, RewardModel, no_idea
 
 

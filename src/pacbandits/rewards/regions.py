@@ -20,11 +20,11 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.fields import Fields
 from pacbandits.records import Contexts, Log
-from pacbandits.rewards.base import Json, RewardModel
-from pacbandits.rewards.steps import (
+from pacbandits.rewards.base import (
     Cuts,
+    Json,
+    RewardModel,
     action_means,
     codes_of,
     cuts_from_json,
@@ -35,6 +35,7 @@ from pacbandits.rewards.steps import (
     strength_from_json,
     with_labels_of,
 )
+from pacbandits.schema import Fields
 
 MIN_RESIDUAL_VARIANCE = 0.01
 MIN_REGION_OBSERVATIONS = 40

@@ -15,8 +15,7 @@ from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
-from pacbandits.policies.base import PolicyClass, check_class
-from pacbandits.policies.costs import check_memory
+from pacbandits.policies.base import PolicyClass, check_class, check_memory
 from pacbandits.progress import Progress
 from pacbandits.records import Chosen, Contexts, Log, RewardBounds, Sampler, check_contexts
 from pacbandits.rivals.seen import Seen

@@ -44,11 +44,10 @@ from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.features import FeatureMap, map_for
-from pacbandits.policies.greedy import GreedyPolicy
+from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.progress import Progress
-from pacbandits.realizable.moments import played_coordinates
-from pacbandits.realizable.population import Population
-from pacbandits.realizable.quadratic_forms import information_of, pseudo_inverse
+from pacbandits.realizable.features import information_of, pseudo_inverse
+from pacbandits.realizable.moments import Population, played_coordinates
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
 

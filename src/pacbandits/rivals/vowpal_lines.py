@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.features import Category, Crossed, Encoder, Given, Number
 from pacbandits.policies.finite import TablePolicy
-from pacbandits.policies.greedy import GreedyPolicy
+from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.records import Contexts, Policy
 from pacbandits.rivals.regression import Coordinates
 

@@ -19,16 +19,13 @@ from starlette.responses import JSONResponse, Response
 
 from pacbandits.errors import InputError
 from pacbandits.service import asking, steering
-from pacbandits.service.admission import Service
-from pacbandits.service.answers import HealthAnswer
+from pacbandits.service.access import REFRESH_SECONDS, Keys, Service, shared_secret
 from pacbandits.service.documented import document, errors
+from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import UNFORESEEN, Gate
-from pacbandits.service.journal import Journal
-from pacbandits.service.keys import REFRESH_SECONDS, Keys, shared_secret
 from pacbandits.service.limits import ServiceLimits
-from pacbandits.service.meters import Meters
-from pacbandits.service.refusals import Refusal, refusal_of
-from pacbandits.service.shelf import Shelf
+from pacbandits.service.messages import HealthAnswer, Refusal, refusal_of
+from pacbandits.service.open_experiments import Shelf
 from pacbandits.version import __version__
 
 DESCRIPTION = "Experiments on live traffic that end with a policy and a proof: who gets what, and what came of it."

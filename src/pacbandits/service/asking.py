@@ -13,14 +13,22 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from pacbandits.errors import InputError, count_of
-from pacbandits.experiment.people import Assignment, AssignmentRequest, Recorded, Report
-from pacbandits.fields import Json
-from pacbandits.service.admission import Service, parse_either
-from pacbandits.service.answers import AssignmentAnswer, AssignmentsAnswer, RewardAnswer, RewardsAnswer
+from pacbandits.experiment.assignments import Assignment, AssignmentRequest, Recorded, Report
+from pacbandits.schema import Json
+from pacbandits.service.access import Service, parse_either
 from pacbandits.service.documented import STEERING, body, errors
 from pacbandits.service.gate import NOTES, Answering
-from pacbandits.service.models import AssignmentAsk, AssignmentBatch, RewardAsk, RewardBatch
-from pacbandits.service.refusals import Refusal
+from pacbandits.service.messages import (
+    AssignmentAnswer,
+    AssignmentAsk,
+    AssignmentBatch,
+    AssignmentsAnswer,
+    Refusal,
+    RewardAnswer,
+    RewardAsk,
+    RewardBatch,
+    RewardsAnswer,
+)
 
 _ASSIGNMENT = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(AssignmentAsk))
 _ASSIGNMENTS = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(AssignmentBatch))

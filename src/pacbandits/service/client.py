@@ -19,8 +19,8 @@ from urllib.parse import quote
 import httpx
 
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.people import Assignment, Recorded
-from pacbandits.fields import Json
+from pacbandits.experiment.assignments import Assignment, Recorded
+from pacbandits.schema import Json
 
 DEFAULT_TIMEOUT_SECONDS, DEFAULT_RETRIES = 10.0, 4
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 5.0

@@ -7,11 +7,11 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from pacbandits.fields import Json
-from pacbandits.service.answers import ErrorAnswer
-from pacbandits.service.models import (
+from pacbandits.schema import Json
+from pacbandits.service.messages import (
     AssignmentAsk,
     AssignmentBatch,
+    ErrorAnswer,
     ExperimentAsk,
     KeyAsk,
     Reason,

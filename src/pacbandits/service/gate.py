@@ -13,10 +13,9 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pacbandits.service.journal import Journal
+from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
-from pacbandits.service.meters import Meters
-from pacbandits.service.refusals import Refusal, refusal_of
+from pacbandits.service.messages import Refusal, refusal_of
 
 NOTES = "pacbandits.notes"  # of a request, for the journal: never what a context holds
 UNFORESEEN = "something went wrong that should not have; the server's journal says where"

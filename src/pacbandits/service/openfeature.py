@@ -34,7 +34,7 @@ from openfeature.flag_evaluation import FlagResolutionDetails, Reason
 from openfeature.provider import AbstractProvider, Metadata
 
 from pacbandits.errors import InputError, plain
-from pacbandits.fields import Json
+from pacbandits.schema import Json
 from pacbandits.service.client import Client, ServiceError
 
 if TYPE_CHECKING:

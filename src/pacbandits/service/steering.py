@@ -17,22 +17,23 @@ from starlette.responses import FileResponse, Response
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.fields import Json
-from pacbandits.json_files import json_text
-from pacbandits.service.admission import Service, parse
-from pacbandits.service.answers import (
+from pacbandits.schema import Json, json_text
+from pacbandits.service.access import Grant, Scope, Service, parse
+from pacbandits.service.documented import READING, STEERING, body, errors
+from pacbandits.service.messages import (
     CreatedAnswer,
+    ExperimentAsk,
     KeyAnswer,
+    KeyAsk,
     KeysAnswer,
     NamesAnswer,
+    Reason,
+    Refusal,
     SealAnswer,
     ShownKey,
     StatusAnswer,
+    Withdrawal,
 )
-from pacbandits.service.documented import READING, STEERING, body, errors
-from pacbandits.service.keys import Grant, Scope
-from pacbandits.service.models import ExperimentAsk, KeyAsk, Reason, Withdrawal
-from pacbandits.service.refusals import Refusal
 
 PARQUET = "application/vnd.apache.parquet"
 _EXPERIMENT = TypeAdapter(ExperimentAsk)

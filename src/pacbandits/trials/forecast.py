@@ -24,8 +24,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Log, check_log, likeliest
 from pacbandits.rewards import RewardModel, check_model, model_from_json
-from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE
-from pacbandits.trials.exploration import MIN_DESIGN_PRICE, Findings, gap_task, variances
+from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE, MIN_DESIGN_PRICE, Findings, gap_task, variances
 
 MAX_ROWS_LOOKED_AT = 20_000  # a sample of them tells prices well enough
 # Of rows against 1/ε: 1.4 to 2.0 in tests of 2 to 10 actions, with rewards of 0.5 % to 50 %, from 3,000 to 30,000 rows.

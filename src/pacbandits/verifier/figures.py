@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray, as_read
-from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.certificate import Certificate, ToldOfLog
 from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
 from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
-from pacbandits.certificate.told import ToldOfLog
 from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, start_part
 from pacbandits.errors import count_of
 from pacbandits.policies.base import PolicyClass

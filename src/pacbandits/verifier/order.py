@@ -23,7 +23,7 @@ from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.errors import InputError
 from pacbandits.records import Log
-from pacbandits.records.units import number_units
+from pacbandits.records.log import number_units
 
 HASHES_AT_A_TIME = 2**20  # to be light on memory
 BUCKET_BITS = 16  # of a hash, by which the rows of a rank are found

@@ -17,8 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.bets import CAP_SHARE
-from pacbandits.certificate.certificate import MODEL_GIVEN, Certificate
+from pacbandits.certificate.certificate import CAP_SHARE, MODEL_GIVEN, Certificate, ToldOfLog
 from pacbandits.certificate.conventions import (
     DOUBT_STANDARD_ERRORS,
     EXPERT_STAKES,
@@ -38,13 +37,11 @@ from pacbandits.certificate.learning_record import (
     NO_SAMPLE,
     Learning,
 )
-from pacbandits.certificate.told import ToldOfLog
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import goes_by_shares, learns, load_policies, same_class
 from pacbandits.records import Contexts, Log, Policy
-from pacbandits.records.digest import digest_contexts
-from pacbandits.records.units import number_units
+from pacbandits.records.log import digest_contexts, number_units
 from pacbandits.rewards import RewardModel, first_model
 from pacbandits.verifier.figures import LeaderBook, same_policy, worth_leading
 from pacbandits.verifier.order import weights_of

@@ -19,11 +19,11 @@ from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.summed.limits import Limits
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import count_blocks
-from pacbandits.engines.digesting import BlockDigests, whole_digest
+from pacbandits.engines.local import BlockDigests, whole_digest
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
-from pacbandits.policies.summing import Summation, summing
+from pacbandits.policies.summation import Summation, summing
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
 from pacbandits.verifier.figures import LeaderBook

@@ -23,7 +23,7 @@ from pacbandits.engines import Engine, Source
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
-from pacbandits.records.digest import digest_log
+from pacbandits.records.log import digest_log
 from pacbandits.rewards import RewardModel, check_model, model_from_json, predict_by_round
 from pacbandits.verifier.figures import (
     WEALTH_ROUNDING,

@@ -10,12 +10,11 @@ import pytest
 from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.learning import first_rows
 from pacbandits.certificate.summed.arrangement import NOT_EARLY, scramble, values_at_ranks
-from pacbandits.certificate.summed.facts import arrange_rows, facts_of
-from pacbandits.certificate.summed.laying import learn_policies, survey
 from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.survey import arrange_rows, facts_of, learn_policies, survey
 from pacbandits.engines import ROWS_PER_BLOCK, LogSource
 from pacbandits.errors import InputError
-from pacbandits.rewards.halves import scrambled
+from pacbandits.rewards.base import scrambled
 from tests.certificate.summed.cases import THREADS, Scattered, log_of_people
 
 N = ROWS_PER_BLOCK + 900  # two blocks

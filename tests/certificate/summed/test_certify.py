@@ -14,7 +14,7 @@ from pacbandits.certificate.summed.limits import Limits
 from pacbandits.compiled import using_cores
 from pacbandits.engines import Engine, Local, LogSource
 from pacbandits.errors import InputError
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
 from pacbandits.policies import Linear, Trees
 from pacbandits.records import Contexts
 from tests.certificate.summed.cases import (

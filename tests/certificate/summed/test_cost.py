@@ -19,7 +19,7 @@ from pacbandits.certificate.summed.cost import (
 from pacbandits.certificate.summed.front import as_engine_reads
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
 
 GB = 10**9
 

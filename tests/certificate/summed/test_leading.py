@@ -12,14 +12,13 @@ from pacbandits.certificate import Ledger, certify
 from pacbandits.certificate.certificate import leaders_to_json
 from pacbandits.certificate.choosing import lead_after
 from pacbandits.certificate.learning import LearntClass
-from pacbandits.certificate.moving import alone
-from pacbandits.certificate.summed.laying import lay_out, survey
-from pacbandits.certificate.summed.ledger import SummedLedger
+from pacbandits.certificate.ledger import alone
+from pacbandits.certificate.summed.ledger import SummedLedger, WealthSums
 from pacbandits.certificate.summed.limits import Limits
-from pacbandits.certificate.summed.questions import WealthSums
+from pacbandits.certificate.summed.survey import lay_out, survey
 from pacbandits.engines import LogSource
 from pacbandits.policies import Trees, Trivial
-from pacbandits.policies.summing import summing
+from pacbandits.policies.summation import summing
 from pacbandits.rewards import first_model
 from tests.certificate import plain
 from tests.certificate.boundary import RARE, evidence_of_growth

@@ -10,41 +10,37 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pacbandits.certificate.bounding import GROUP_ROWS
 from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.conventions import EXPERT_STAKES
-from pacbandits.certificate.rows import Rows, add_gaps
-from pacbandits.certificate.summed import on_card as certificate_on_card
-from pacbandits.certificate.summed import questions
+from pacbandits.certificate.intervals import GROUP_ROWS
+from pacbandits.certificate.ledger import Rows, add_gaps
+from pacbandits.certificate.summed import ledger as certificate_on_card
+from pacbandits.certificate.summed import ledger as questions
 from pacbandits.certificate.summed.arrangement import in_rows, in_shuffled_rows
-from pacbandits.certificate.summed.gathering import EarlyPlaces, gather
-from pacbandits.certificate.summed.laying import learn_policies, survey_for
-from pacbandits.certificate.summed.on_card import predicts_on_card
-from pacbandits.certificate.summed.questions import GapSums, PartSums, WealthSums
-from pacbandits.certificate.summed.setting import Setting, make_setting
+from pacbandits.certificate.summed.ledger import GapSums, PartSums, Setting, WealthSums, make_setting, predicts_on_card
+from pacbandits.certificate.summed.survey import EarlyPlaces, gather, learn_policies, survey_for
 from pacbandits.certificate.summed.worth import BoundSums, ScoreSums
 from pacbandits.certificate.worth import Decided, evaluate_policy
 from pacbandits.engines import ROWS_PER_BLOCK, Local, LogSource
 from pacbandits.engines.cuda import CudaEngine, Stretch, available
-from pacbandits.engines.cuda import predictions as predictions_module
-from pacbandits.engines.cuda import scores as scores_module
-from pacbandits.engines.cuda import stretch as stretch_module
-from pacbandits.engines.cuda import trees as trees_module
-from pacbandits.engines.cuda import worth as worth_module
+from pacbandits.engines.cuda import aggregations as predictions_module
+from pacbandits.engines.cuda import aggregations as scores_module
+from pacbandits.engines.cuda import aggregations as trees_module
+from pacbandits.engines.cuda import aggregations as worth_module
+from pacbandits.engines.cuda import engine as stretch_module
+from pacbandits.engines.cuda.aggregations import LEAF, REGIONS, SUM, StepModels, tile_rows
 from pacbandits.engines.cuda.card import Card, why_not
-from pacbandits.engines.cuda.predictions import LEAF, REGIONS, SUM, StepModels
-from pacbandits.engines.cuda.stretch import cut_stretches
-from pacbandits.engines.cuda.worth import tile_rows
-from pacbandits.policies.summing import summing
+from pacbandits.engines.cuda.engine import cut_stretches
+from pacbandits.policies.finite import Trivial
+from pacbandits.policies.summation import summing
 from pacbandits.policies.trees.bins import Bins
+from pacbandits.policies.trees.classes import Trees
 from pacbandits.policies.trees.on_card import small_tree, wanted_codes
-from pacbandits.policies.trees.oracle import Trees
-from pacbandits.policies.trees.tree import AtMost, Branch, TreePolicy
-from pacbandits.policies.trivial import Trivial
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, TreePolicy
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Additive, Neighbours, Regions, RewardModel, Stacked, default_model, lighter, no_idea
+from pacbandits.rewards.base import codes_of, learn_cuts
 from pacbandits.rewards.on_card import cuts_of, step_models
-from pacbandits.rewards.steps import codes_of, learn_cuts
 from pacbandits.verifier import verify_rows
 from tests.engines.compiled_kernels import compiled_function, needs_compiler
 

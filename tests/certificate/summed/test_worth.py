@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.bets import Bets
-from pacbandits.certificate.bounding import REST_BITS, add_whole
+from pacbandits.certificate.certificate import Bets
 from pacbandits.certificate.certify import evaluate, measure_worth
-from pacbandits.certificate.summed.laying import survey
+from pacbandits.certificate.intervals import REST_BITS, add_whole
+from pacbandits.certificate.summed.survey import survey
 from pacbandits.certificate.worth import Decided, measure_policy
 from pacbandits.compiled import using_cores
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
-from pacbandits.logs.sets import open_set
+from pacbandits.logs.data_set import open_set
 from pacbandits.records import Lottery, parts_of
 from tests.certificate.summed.cases import (
     KINDS,

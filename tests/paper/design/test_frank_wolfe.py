@@ -13,11 +13,9 @@ from tests.examples import examples
 
 from instances import make_instance, seeds
 from pacbandits.design import Objective
-from pacbandits.design.enumerated import solve_weights
+from pacbandits.design.weights import solve_weights
 from pacbandits.errors import InputError
-from pacbandits.paper.design.descent import descend
-from pacbandits.paper.design.frank_wolfe import solve_frank_wolfe
-from pacbandits.paper.design.saddle import SaddleProblem
+from pacbandits.paper.frank_wolfe import SaddleProblem, descend, solve_frank_wolfe
 
 EPSILONS = [0.5, 0.1, 0.03, 0.005]
 

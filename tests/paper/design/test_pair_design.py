@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from pacbandits.errors import InputError
-from pacbandits.paper.design.pair_design import PairDesign
+from pacbandits.paper.pairs import PairDesign
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts
 

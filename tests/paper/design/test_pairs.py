@@ -11,10 +11,9 @@ from tests.examples import examples
 
 from convex import convex_ends
 from instances import make_instance, seeds
-from pacbandits.design.enumerated import solve_weights
+from pacbandits.design.weights import solve_weights
 from pacbandits.errors import InputError
-from pacbandits.paper.design.pair_objective import PairObjective
-from pacbandits.paper.design.pairs import pair_design, pair_disagreements, pair_variances, solve_pairs
+from pacbandits.paper.pairs import PairObjective, pair_design, pair_disagreements, pair_variances, solve_pairs
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts

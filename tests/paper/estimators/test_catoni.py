@@ -14,9 +14,7 @@ from tests.examples import examples
 from instances import seeds
 from pacbandits.confidence import catoni_radius, catoni_scale
 from pacbandits.errors import InputError
-from pacbandits.paper.estimators.catoni import catoni_gaps, catoni_leads, catoni_means
-from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.estimators.importance import regularised_gaps
+from pacbandits.paper.estimators import Cells, catoni_gaps, catoni_leads, catoni_means, regularised_gaps
 from pacbandits.records import Contexts, Log
 
 RARE = 1e-6  # how often a statistical test may fail by chance, over fresh seeds

@@ -8,7 +8,7 @@ from hypothesis import given
 from tests.examples import examples
 
 from instances import seeds
-from pacbandits.paper.estimators.cells import Cells
+from pacbandits.paper.estimators import Cells
 from pacbandits.records import Contexts, Log
 
 

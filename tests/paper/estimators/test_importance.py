@@ -14,8 +14,7 @@ from instances import make_instance, seeds
 from pacbandits.confidence import best_gamma, regularised_radius
 from pacbandits.design import Objective
 from pacbandits.errors import InputError
-from pacbandits.paper.estimators.cells import Cells
-from pacbandits.paper.estimators.importance import regularised_gaps, regularised_scores
+from pacbandits.paper.estimators import Cells, regularised_gaps, regularised_scores
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Contexts, Log
 

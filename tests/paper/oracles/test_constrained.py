@@ -11,7 +11,7 @@ from tests.paper.oracles.cases import KINDS, ListOnly, make_case
 
 from instances import seeds
 from pacbandits.errors import InputError
-from pacbandits.paper.oracles.constrained import constrained_argmax, relaxed_argmax
+from pacbandits.paper.oracles import constrained_argmax, relaxed_argmax
 from pacbandits.policies import Trivial
 from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.records import Contexts

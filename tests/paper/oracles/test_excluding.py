@@ -10,7 +10,7 @@ from tests.examples import examples
 from tests.paper.oracles.cases import KINDS, make_case
 
 from instances import seeds
-from pacbandits.paper.oracles.excluding import best_outside, best_outside_as_printed
+from pacbandits.paper.oracles import best_outside, best_outside_as_printed
 from pacbandits.policies import Trivial
 from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.records import Contexts

@@ -17,9 +17,13 @@ from tests.paper.oracles.cases import KINDS, Case, make_case
 from instances import seeds
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
-from pacbandits.paper.oracles.choice import Choice
-from pacbandits.paper.oracles.estimates import Estimates, SupportGammas
-from pacbandits.paper.oracles.free import frank_wolfe_step_free, frank_wolfe_step_free_by_argmax
+from pacbandits.paper.oracles import (
+    Choice,
+    Estimates,
+    SupportGammas,
+    frank_wolfe_step_free,
+    frank_wolfe_step_free_by_argmax,
+)
 from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite, Trivial
 from pacbandits.policies.base import ArgmaxOnly, CountedClass

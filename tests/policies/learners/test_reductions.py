@@ -13,8 +13,14 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from instances import seeds
-from pacbandits.policies.learners.estimators import SameForAll
-from pacbandits.policies.learners.reductions import LearningTask, Votes, by_classification, by_pairs, by_regression
+from pacbandits.policies.learners.reductions import (
+    LearningTask,
+    SameForAll,
+    Votes,
+    by_classification,
+    by_pairs,
+    by_regression,
+)
 from tests.examples import examples
 from tests.policies.learners.cases import (
     plane,

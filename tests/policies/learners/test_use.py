@@ -10,7 +10,7 @@ from hypothesis import given
 from sklearn.tree import DecisionTreeClassifier
 
 from instances import seeds
-from pacbandits.paper.oracles.constrained import relaxed_argmax
+from pacbandits.paper.oracles import relaxed_argmax
 from pacbandits.policies import Trees, Trivial
 from pacbandits.policies.learners import Learned
 from pacbandits.records import Contexts

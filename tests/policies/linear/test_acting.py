@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pacbandits.policies import LinearPolicy
 from pacbandits.policies.features import Crossed, FeatureMap, Given
-from pacbandits.policies.linear.acting import act, act_all, rows_of
+from pacbandits.policies.linear.policy import act, act_all, rows_of
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.policies.linear.cases import plain_actions, with_phi

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from pacbandits.policies import Linear
 from pacbandits.policies.features import Given
-from pacbandits.policies.linear.acting import rows_of
-from pacbandits.policies.linear.arrangement import Turns
-from pacbandits.policies.linear.grid import directions
-from pacbandits.policies.linear.oracle import ListedLinear, SweptLinear
+from pacbandits.policies.linear.classes import ListedLinear, SweptLinear
+from pacbandits.policies.linear.enumeration import Turns, directions
+from pacbandits.policies.linear.policy import rows_of
 from tests.examples import examples
 from tests.policies.linear.cases import brute_values, plain_actions, value, with_phi
 

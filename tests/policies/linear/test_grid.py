@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pacbandits.policies import Linear
-from pacbandits.policies.linear.grid import count_directions, directions
+from pacbandits.policies.linear.enumeration import count_directions, directions
 from tests.policies.linear.cases import draw_people, grid
 
 

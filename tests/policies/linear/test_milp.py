@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pacbandits.errors import InputError
 from pacbandits.policies import Linear
 from pacbandits.policies.features import Given
-from pacbandits.policies.linear.oracle import SolvedLinear
+from pacbandits.policies.linear.classes import SolvedLinear
 from tests.examples import examples
 from tests.policies.linear.cases import brute_values, draw_people, grid, value, with_phi
 

@@ -10,10 +10,10 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.policies import Linear, LinearPolicy, class_from_json, class_to_json, policy_from_json
 from pacbandits.policies.features import Crossed, Given
-from pacbandits.policies.linear import grid as linear_grid
-from pacbandits.policies.linear import oracle
-from pacbandits.policies.linear.acting import rows_of
-from pacbandits.policies.linear.oracle import ListedLinear, SearchedLinear, SolvedLinear, SweptLinear
+from pacbandits.policies.linear import classes as oracle
+from pacbandits.policies.linear import enumeration as linear_grid
+from pacbandits.policies.linear.classes import ListedLinear, SearchedLinear, SolvedLinear, SweptLinear
+from pacbandits.policies.linear.policy import rows_of
 from pacbandits.policies.registry import load_policies
 from pacbandits.problems import load_problem
 from pacbandits.records import Contexts

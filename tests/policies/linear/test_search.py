@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pacbandits.policies import Linear, LinearPolicy
 from pacbandits.policies.features import Crossed, FeatureMap, Given
-from pacbandits.policies.linear.acting import act, rows_of
+from pacbandits.policies.linear.policy import act, rows_of
 from pacbandits.policies.linear.search import Ground
 from pacbandits.records import Contexts
 from tests.examples import examples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.policies import TreePolicy
-from pacbandits.policies.trees.tree import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
 from pacbandits.records import Contexts
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
-from pacbandits.policies.trees.growth import DeepSearch, Effort
-from pacbandits.policies.trees.tree import Branch, Node
+from pacbandits.policies.trees.search import DeepSearch, Effort
+from pacbandits.policies.trees.tree_policy import Branch, Node
 from pacbandits.records import Contexts
 from tests.policies.brute import sides, values
 

@@ -10,8 +10,8 @@ import pytest
 import pacbandits as pb
 from pacbandits.policies import Trees, class_from_json
 from pacbandits.policies.registry import digest_class, load_policies
-from pacbandits.policies.trees.affordable import WithinBudget
-from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.policies.trees.constraints import WithinBudget
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, values
 from tests.policies.trees.test_leaves import behaviours

@@ -10,10 +10,8 @@ import pytest
 import pacbandits as pb
 from pacbandits.policies import class_from_json
 from pacbandits.policies.registry import digest_class, load_policies
-from pacbandits.policies.trees.affordable import WithinBudget
-from pacbandits.policies.trees.barred import Barred
-from pacbandits.policies.trees.bars import Bar, graft, implied
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.policies.trees.constraints import Bar, Barred, WithinBudget, graft, implied
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, maximal, values
 

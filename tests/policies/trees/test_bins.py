@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pacbandits.policies import Bins
 from pacbandits.policies.trees.bins import cut
-from pacbandits.policies.trees.tree import Is
+from pacbandits.policies.trees.tree_policy import Is
 from pacbandits.records import Contexts
 
 

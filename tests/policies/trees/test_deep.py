@@ -15,7 +15,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json, class_to_json, load_policies, policy_from_json
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, Node
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, Node
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, sides
 from tests.policies.trees.deep_cases import larger, planted

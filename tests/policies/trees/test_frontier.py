@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.policies import Trees
-from pacbandits.policies.trees.fronts import thin
-from pacbandits.policies.trees.limits import TreeLimits
-from pacbandits.policies.trees.pairs import front_beyond_ties
+from pacbandits.policies.trees.histograms import TreeLimits
+from pacbandits.policies.trees.side_fronts import front_beyond_ties, thin
 from tests.policies.brute import values
 from tests.policies.trees.cases import larger
 

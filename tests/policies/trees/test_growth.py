@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.policies.trees import DeepTrees, TreePolicy, Trees
-from pacbandits.policies.trees.growth import Effort
-from pacbandits.policies.trees.tree import AtMost, Branch, Is, Node, leaves
+from pacbandits.policies.trees.search import Effort
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, Node, leaves
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.policies.trees.deep_cases import best_value, few_roots, larger, planted, search_of, small_problems, value

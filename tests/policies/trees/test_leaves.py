@@ -11,8 +11,8 @@ import pytest
 import pacbandits as pb
 from pacbandits.policies import Bins, Trees, class_from_json
 from pacbandits.policies.registry import digest_class
-from pacbandits.policies.trees.spec import make_trees
-from pacbandits.policies.trees.tree import AtMost, Branch, TreePolicy
+from pacbandits.policies.trees.constraints import make_trees
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, TreePolicy
 from pacbandits.records import Contexts
 from tests.policies.brute import maximal, sides, values
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pacbandits.errors import InputError
 from pacbandits.policies import Bins, DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trees.bins import NumberBins
-from pacbandits.policies.trees.spec import trees_from_json
-from pacbandits.policies.trees.tree import AtMost, Branch, IsMissing
+from pacbandits.policies.trees.constraints import trees_from_json
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, IsMissing
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.policies.brute import all_behaviours, maximal, values

@@ -14,8 +14,8 @@ from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
 from pacbandits.policies import Bins, Trees
 from pacbandits.policies.trees.bins import LabelBins, NumberBins
-from pacbandits.policies.trees.limits import TreeLimits
-from pacbandits.policies.trees.tree import AtMost, Branch, Is
+from pacbandits.policies.trees.histograms import TreeLimits
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.policies.brute import all_actions, maximal, values

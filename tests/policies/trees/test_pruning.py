@@ -7,8 +7,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.policies.base import total
-from pacbandits.policies.trees.pruning import simplest_tree
-from pacbandits.policies.trees.tree import AtMost, Branch, TreePolicy, actions_of, branch, leaves
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, TreePolicy, actions_of, branch, leaves, simplest_tree
 
 PEOPLE = pb.Contexts.of(np.random.default_rng(0).normal(size=(60, 2)), names=["x", "y"])
 DEEP = Branch(AtMost("y", -0.5), 2, Branch(AtMost("x", 1.0), 0, 2))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.policies.trees import DeepTrees
-from pacbandits.policies.trees.roots import leading, shortlist
+from pacbandits.policies.trees.search import leading, shortlist
 from pacbandits.records import Contexts
 from tests.policies.trees.deep_cases import search_of
 

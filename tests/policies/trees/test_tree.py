@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
 from pacbandits.policies import TreePolicy, policy_from_json
-from pacbandits.policies.trees.tree import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
 from pacbandits.records import Contexts
 from tests.policies.trees.cases import TREE
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from pacbandits.policies import chosen_from_json
-from pacbandits.records.mixture import describe_chosen
+from pacbandits.records.policy import describe_chosen
 
 START = datetime(2026, 10, 29, 8, 30, tzinfo=UTC)
 NOW = START + timedelta(days=18, hours=3)

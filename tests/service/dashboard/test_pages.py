@@ -11,14 +11,14 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from pacbandits.report.experiments import experiments_document, status_document
+from pacbandits.report.experiment_report import experiments_document, status_document
 from pacbandits.report.html import render_blocks
 from pacbandits.report.numbers import percent
 from pacbandits.report.terminal import render_terminal
 from pacbandits.service.dashboard.content import curve_blocks, experiment_sections
 from pacbandits.service.dashboard.pages import asset, experiment_page, list_page, sign_in_page
-from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import bound, headline, lasting, news, time_to_go
+from pacbandits.service.dashboard.sentences import bound, headline, lasting, news, time_to_go
+from pacbandits.service.dashboard.status import Given
 from tests.service.dashboard import statuses
 from tests.service.dashboard.statuses import HOSTILE, all_of_them
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.service.dashboard.session import RECHECK_SECONDS, SESSION_SECONDS, Sessions
+from pacbandits.service.dashboard.routes import RECHECK_SECONDS, SESSION_SECONDS, Sessions
 from tests.service.dashboard import statuses
 from tests.service.dashboard.serving import ADMIN_KEY, READ_KEY, Client, Shop
 from tests.service.dashboard.statuses import HOSTILE

@@ -9,9 +9,9 @@ import pytest
 from fastapi import FastAPI
 
 from pacbandits.errors import InputError
+from pacbandits.experiment.assignments import AssignmentRequest, Report
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.people import AssignmentRequest, Report
-from pacbandits.experiment.rules import GuardrailRule
+from pacbandits.experiment.protocol import GuardrailRule
 from pacbandits.service.dashboard import router_for
 from tests.experiment.cases import COUNTRIES, protocol
 from tests.service.dashboard.serving import READ_KEY, Client, Server

@@ -19,7 +19,7 @@ from pacbandits.compiled import kernel
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.records import Log
-from pacbandits.rewards.halves import scrambled
+from pacbandits.rewards.base import scrambled
 
 NOT_EARLY = -1
 BUCKET_BITS = 16  # of scrambled numbers, by which ranks are looked for
@@ -245,7 +245,7 @@ def values_at_ranks(n_rows: int, ranks: IntArray) -> NDArray[np.uint64]:
 
 @kernel
 def scramble(number: int) -> np.uint64:
-    """The same as `pacbandits.rewards.halves.scrambled`, of one number."""
+    """The same as `pacbandits.rewards.base.scrambled`, of one number."""
     bits = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -32,10 +32,9 @@ from pacbandits.engines.base import CardEngine
 from pacbandits.engines.registry import STREAM, THREADS
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
-from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.costs import PATIENCE_SECONDS, spell_bytes, spell_seconds
+from pacbandits.policies.base import PATIENCE_SECONDS, PolicyClass, spell_bytes, spell_seconds
 from pacbandits.policies.registry import learns, load_policies
-from pacbandits.policies.summing import summing
+from pacbandits.policies.summation import summing
 from pacbandits.records import Contexts
 
 DASK, CUDA = "dask", "cuda"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pacbandits.certificate.summed.cost import check_rows_fit
-from pacbandits.certificate.summed.facts import can_be_streamed
-from pacbandits.certificate.summed.gathering import EverySo, first_block, gather
 from pacbandits.certificate.summed.limits import LIMITS
+from pacbandits.certificate.summed.survey import EverySo, can_be_streamed, first_block, gather
 from pacbandits.engines import LogSource, Source
 from pacbandits.engines.local import Local
 from pacbandits.engines.registry import STREAM, THREADS

@@ -1,8 +1,8 @@
-"""How good a policy is by the rows of a large log: the intervals of `pacbandits.certificate.values`, by sums.
+"""How good a policy is by the rows of a large log: the intervals of `pacbandits.certificate.intervals`, by sums.
 
 Two passes: the mean score of every round, from which the centres of later ones are made; then the wealth of all
 experts. Both are sums of whole numbers: the scores of rows are rounded to the nearest, and the log-wealth of groups of
-rows is rounded down, by operations that a processor and a card have in common (`pacbandits.certificate.bounding`).
+rows is rounded down, by operations that a processor and a card have in common (`pacbandits.certificate.intervals`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.bets import CAP_SHARE, Bets
-from pacbandits.certificate.bounding import (
+from pacbandits.certificate.certificate import CAP_SHARE, Bets
+from pacbandits.certificate.intervals import (
     GROUP_ROWS,
     MAX_FACTOR,
     MAX_WHOLE,
@@ -25,16 +25,21 @@ from pacbandits.certificate.bounding import (
     add_all_scores,
     rounding_of,
 )
-from pacbandits.certificate.rows import Rows
-from pacbandits.certificate.summed.on_card import actions_of, fits_on_card, rows_on_card, sum_by_round
-from pacbandits.certificate.summed.questions import wealth_bits
-from pacbandits.certificate.summed.setting import Setting
+from pacbandits.certificate.ledger import Rows
+from pacbandits.certificate.summed.ledger import (
+    Setting,
+    actions_of,
+    fits_on_card,
+    rows_on_card,
+    sum_by_round,
+    wealth_bits,
+)
 from pacbandits.certificate.worth import Decided, Kind, kinds_of
 from pacbandits.engines import Engine, Source, Sums
 from pacbandits.engines.cuda import Stretch
-from pacbandits.engines.cuda.worth import Betting, CardDecided, add_bounds, plain_scores
+from pacbandits.engines.cuda.aggregations import Betting, CardDecided, add_bounds, plain_scores
 from pacbandits.records import Log
-from pacbandits.rewards.halves import some_rows
+from pacbandits.rewards.base import some_rows
 
 MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much in centres and estimates
 # Whole numbers have so many bits less than those of certificates, so that sums have room for 2^10 a row: a factor is

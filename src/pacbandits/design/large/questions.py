@@ -13,24 +13,143 @@ subtracted when trees are searched. What rounding may have changed is added to t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pacbandits.allocation import fill_row
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.allocation import check_floor, fill_row
+from pacbandits.arrays import FloatArray, IntArray, floats
+from pacbandits.checks import instance, settle
 from pacbandits.compiled import kernel
-from pacbandits.design.large.on_card import serve_on_card
-from pacbandits.design.large.task import OfContexts, shares
-from pacbandits.design.objective import fill_costs
-from pacbandits.engines.base import ROWS_PER_BLOCK, Sums
-from pacbandits.engines.cuda.serving import MOST_ACTIONS
-from pacbandits.engines.cuda.stretch import Stretch
-from pacbandits.policies.summing import Summation
-from pacbandits.policies.trees.forest import Forest
-from pacbandits.records import Contexts, Design, Log, Policy
+from pacbandits.design.task import GapScale
+from pacbandits.design.weights import fill_costs
+from pacbandits.engines.base import ROWS_PER_BLOCK, ContextsSource, LogSource, Source, Sums
+from pacbandits.engines.cuda.aggregations import MOST_SERVED_ACTIONS, CardWeights, serve_rows
+from pacbandits.engines.cuda.card import cupy
+from pacbandits.engines.cuda.engine import Parts, Stretch, Wanted
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.summation import Summation
+from pacbandits.policies.trees.bins import Bins, Forest
+from pacbandits.policies.trees.on_card import add_tree_sums, codes_on_card
+from pacbandits.records import Contexts, Design, Log, Policy, check_policy
+
+# The design problem over contexts that are read a block at a time.
+
+
+OfContexts = Callable[[Contexts], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class LargeTask:
+    """`min_p max_π V_π(p; q)/d(Δ_π)²` over a class, where every row of a source is a context and all count alike.
+
+    policies: Π, a class that is searched by sums over rows.
+    source: the contexts, or where they come from; of the rows of a log nothing else is looked at, not even how often
+        each of them occurred.
+    means: makes mean rewards (n, A) in [0, 1] of any n contexts, such as `predict` of a fitted reward model; the gap of
+        a policy is what it earns less than q by these.
+    scale: d.
+    reference: q; the policy of the class that earns most if none is given.
+    noise: makes variances σ² (n, A) in [0, 1] of any n contexts; ones if there is none.
+    floor: the least probability of every action.
+    """
+
+    policies: PolicyClass
+    source: Source | Contexts | Log
+    means: OfContexts = field(kw_only=True)
+    scale: GapScale = field(kw_only=True)
+    reference: Policy | None = field(kw_only=True, default=None)
+    noise: OfContexts | None = field(kw_only=True, default=None)
+    floor: float = field(kw_only=True, default=0.0)
+
+    def __post_init__(self) -> None:
+        instance(self.scale, GapScale, name="scale", remedy="Clipped(epsilon) is one")
+        if not self.scale(np.zeros(1))[0] > 0:
+            raise InputError(
+                "over many contexts some policies hardly differ: the scale needs an epsilon above 0, got 0"
+            )
+        if not isinstance(self.source, Contexts | Log):
+            instance(self.source, Source, name="source", remedy="Contexts will do")
+        if self.reference is not None:
+            check_policy(self.reference, name="reference")
+        _check_function(self.means, name="means")
+        if self.noise is not None:
+            _check_function(self.noise, name="noise")
+        settle(self, policies=check_class(self.policies))
+        settle(self, floor=check_floor(self.floor, n_actions=self.policies.n_actions))
+
+    @property
+    def rows(self) -> Source:
+        """Where the contexts come from."""
+        if isinstance(self.source, Contexts):
+            return ContextsSource(self.source)
+        return LogSource(self.source) if isinstance(self.source, Log) else self.source
+
+
+def _check_function(given: object, *, name: str) -> None:
+    if not callable(given) or isinstance(given, type):
+        raise InputError(f"{name} must be a function of contexts, got {type(given).__name__}")
+
+
+def shares(made: OfContexts, contexts: Contexts, *, n_actions: int, name: str) -> FloatArray:
+    """What a function makes of contexts, as (n, A) numbers in [0, 1], or a sentence."""
+    got = floats(made(contexts), name=name, shape=(len(contexts), n_actions))
+    if got.size and (got.min() < 0 or got.max() > 1):
+        worst = got.min() if got.min() < 0 else got.max()
+        raise InputError(f"{name} must lie between 0 and 1, got {worst:.6g}; rewards are counted in such units")
+    return got
+
+
+# How badly a design serves policies, summed on a CUDA card: the same numbers as elsewhere, to the last bit.
+
+
+def serve_on_card(
+    question: DesignCostSums, stretch: Stretch, sums: tuple[Any, ...], *, bins: Bins, forest: Forest
+) -> None:
+    """Add to the sums of a question, on the card and in place, what the rows of a stretch come to."""
+    cp = cupy()
+    # Codes, and with them all that depends on no design, stay on the card from pass to pass.
+    codes = codes_on_card(stretch, bins)
+    wanted = [_reference(question)] + ([] if question.noise is None else [_noise(question)])
+    found = stretch.get(*wanted)
+    noise = cp.ones((1, question.n_actions)) if question.noise is None else found[1]["noise"]
+    weights = CardWeights.send(forest.starts, forest.pairs, forest.table, forest.always)
+    scores = serve_rows(
+        codes,
+        weights,
+        reference=found[0]["reference"],
+        noise=noise,
+        floors=(question.floor, question.design.floor),
+        scales=(math.ldexp(1.0, question.cost_bits), math.ldexp(1.0, question.value_bits)),
+        total=sums[1],
+    )
+    add_tree_sums(stretch, bins, scores, sums[0], depth=sums[0].ndim - 1 if len(bins.features) else 0)
+
+
+def _reference(question: DesignCostSums) -> Wanted:
+    """What the reference does."""
+    policy = question.design.reference
+
+    def make(_: int, block: Log) -> Parts:
+        return {"reference": np.asarray(policy(block.contexts), dtype=np.uint8)}
+
+    return Wanted("reference", policy, make)
+
+
+def _noise(question: DesignCostSums) -> Wanted:
+    """The variances of rewards."""
+    of = question.noise
+    assert of is not None
+
+    def make(_: int, block: Log) -> Parts:
+        return {"noise": np.array(shares(of, block.contexts, n_actions=question.n_actions, name="noise variances"))}
+
+    return Wanted("noise", of, make)
+
 
 MOST_BITS = 52  # of a sum
 WEIGHT_BITS = 40  # of the largest weight of a design
@@ -152,7 +271,7 @@ class DesignCostSums:
 
     def can_use_card(self) -> bool:
         """Whether a CUDA card can answer: of trees, with not too many actions."""
-        return self.forest is not None and self.n_actions <= MOST_ACTIONS
+        return self.forest is not None and self.n_actions <= MOST_SERVED_ACTIONS
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
         """The same as `add`, for rows on a card."""

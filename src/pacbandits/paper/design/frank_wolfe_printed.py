@@ -13,8 +13,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
-from pacbandits.paper.design.descent import descend
-from pacbandits.paper.design.saddle import SaddleProblem
+from pacbandits.paper.frank_wolfe import SaddleProblem, descend
 
 
 @dataclass(frozen=True, eq=False)

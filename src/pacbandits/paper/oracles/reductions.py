@@ -10,9 +10,7 @@ import math
 
 import numpy as np
 
-from pacbandits.paper.oracles.choice import Choice
-from pacbandits.paper.oracles.estimates import Estimates, SupportGammas, check_positive
-from pacbandits.paper.oracles.excluding import best_outside
+from pacbandits.paper.oracles import Choice, Estimates, SupportGammas, best_outside, check_positive
 from pacbandits.policies.base import ArgmaxOnly, CountedClass, PolicyClass, total
 from pacbandits.records import Contexts
 

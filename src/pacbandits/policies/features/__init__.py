@@ -4,12 +4,25 @@ Three ways to get one: a block of coefficients for each action (`Crossed.blocks`
 those of contexts, the coefficients shared (`Crossed.shared`), and φ given with the contexts (`Given`).
 """
 
-from pacbandits.policies.features.crossed import Crossed
-from pacbandits.policies.features.encoders import Category, Encoder, Number, learn_encoders
-from pacbandits.policies.features.given import Given
-from pacbandits.policies.features.maps import CompactMap, FeatureMap, PlainMap
-from pacbandits.policies.features.registry import map_for, map_from_json
-from pacbandits.policies.features.rows import CrossedRows, FeatureRows, Mapped, SpelledRows
+from pacbandits.policies.features.crossed import (
+    Category,
+    Crossed,
+    Encoder,
+    Given,
+    Number,
+    learn_encoders,
+    map_for,
+    map_from_json,
+)
+from pacbandits.policies.features.maps import (
+    CompactMap,
+    CrossedRows,
+    FeatureMap,
+    FeatureRows,
+    Mapped,
+    PlainMap,
+    SpelledRows,
+)
 
 __all__ = [
     "Category",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,192 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray, floats
 from pacbandits.checks import entries, flag, settle, shown
-from pacbandits.errors import InputError
-from pacbandits.fields import Fields, whole_number
+from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import check_n_actions
-from pacbandits.policies.decisions import Inputs, Term
-from pacbandits.policies.features.encoders import Encoder, encoder_from_json, learn_encoders
-from pacbandits.policies.features.maps import MAX_STORED_DIMENSION
-from pacbandits.policies.features.rows import CrossedRows, for_kernels, is_blocks
-from pacbandits.policies.features.words import largest_in_words, scales_in_words, sum_in_words
-from pacbandits.records import Contexts, check_contexts
+from pacbandits.policies.decisions import Indicator, Inputs, Standardised, Term
+from pacbandits.policies.features.maps import (
+    MAX_STORED_DIMENSION,
+    CrossedRows,
+    FeatureMap,
+    SpelledRows,
+    for_kernels,
+    is_blocks,
+)
+from pacbandits.records import Contexts, Phi, check_contexts
+from pacbandits.records.columns import present_numbers
+from pacbandits.schema import Fields, whole_number
+
+# How the features of contexts become the columns of a linear model: numbers standardised, labels as 0 and 1.
+
+
+MAX_LABELS_NEVER_MET = 1_000  # of a category: each is a column of zeros
+_LARGEST_SQUARABLE_VALUE = 1e150
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, centred and divided by its spread as both were on some contexts before.
+
+    feature: its name.
+    centre: what is subtracted.
+    spread: what the rest is divided by.
+    """
+
+    feature: str
+    centre: float
+    spread: float
+
+    def columns(self, contexts: Contexts) -> list[FloatArray]:
+        own = present_numbers(contexts, contexts.column_of(self.feature, categorical=False), by="a linear model")
+        return [(own - self.centre) / self.spread]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each column is."""
+        return (plain(self.feature),)
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """How each column is written where it is a factor in a sum."""
+        return self.names
+
+    @property
+    def plain_columns(self) -> tuple[Standardised, ...]:
+        """Each column for other languages."""
+        return (Standardised(self.feature, self.centre, self.spread),)
+
+    def inputs(self) -> Inputs:
+        """The number."""
+        return Inputs(numbers=(self.feature,))
+
+    def describe(self) -> str:
+        return f"{plain(self.feature)} is (its value − {self.centre:.6g})/{self.spread:.6g}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"feature": self.feature, "centre": self.centre, "spread": self.spread}
+
+    @classmethod
+    def from_json(cls, given: Fields) -> Number:
+        given.check_known(("feature", "centre", "spread"))
+        largest = _LARGEST_SQUARABLE_VALUE
+        centre = given.number("centre", least=-largest, most=largest)
+        return cls(given.text("feature"), centre, given.number("spread", least=1.0 / largest, most=largest))
+
+
+@dataclass(frozen=True)
+class Category:
+    """A 0/1 column for every label but the first; a label that is none of these counts as the first.
+
+    feature: its name.
+    labels: those that were seen.
+    """
+
+    feature: str
+    labels: tuple[str, ...]
+
+    def columns(self, contexts: Contexts) -> list[FloatArray]:
+        column = contexts.column_of(self.feature, categorical=True)
+        own, labels = contexts.features[:, column], contexts.categories[column] or ()
+        if len(self.labels) > len(labels) + MAX_LABELS_NEVER_MET:
+            raise InputError(
+                f"{len(self.labels):,} labels of '{plain(self.feature)}' are spoken of, but the contexts have "
+                f"{len(labels):,}; use contexts like those that were learnt from"
+            )
+        codes = [labels.index(label) if label in labels else -1 for label in self.labels[1:]]
+        return [(own == code).astype(np.float64) for code in codes]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each column is."""
+        return tuple(f"{plain(self.feature)} is {plain(label)}" for label in self.labels[1:])
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """How each column is written where it is a factor in a sum."""
+        return tuple(f"[{name}]" for name in self.names)
+
+    @property
+    def plain_columns(self) -> tuple[Indicator, ...]:
+        """Each column for other languages."""
+        return tuple(Indicator(self.feature, label) for label in self.labels[1:])
+
+    def inputs(self) -> Inputs:
+        """The label."""
+        return Inputs(labels=(self.feature,))
+
+    def describe(self) -> str:
+        return f"[{plain(self.feature)} is …] is 1 or 0"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"feature": self.feature, "labels": list(self.labels)}
+
+    @classmethod
+    def from_json(cls, given: Fields) -> Category:
+        given.check_known(("feature", "labels"))
+        return cls(given.text("feature"), given.texts("labels"))
+
+
+Encoder = Number | Category
+
+
+def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
+    """How the features of these contexts become columns; features that never vary are left out."""
+    out: list[Encoder] = []
+    for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
+        column = contexts.features[:, j]
+        if labels is not None:
+            present = tuple(label for code, label in enumerate(labels) if (column == code).any())
+            out.extend([Category(name, present)] if len(present) > 1 else [])
+            continue
+        present_numbers(contexts, j, by="a linear model")
+        if np.abs(column).max(initial=0.0) > _LARGEST_SQUARABLE_VALUE:
+            beyond = f"beyond {_LARGEST_SQUARABLE_VALUE:g}"
+            raise InputError(f"feature '{name}' has values {beyond}, whose spread is no number; rescale it")
+        centre = float(contexts.weights @ column)
+        spread = float(np.sqrt(contexts.weights @ (column - centre) ** 2))
+        if spread > 1e-12 * (1.0 + abs(centre)):
+            out.append(Number(name, centre, spread))
+    return tuple(out)
+
+
+def encoder_from_json(value: object) -> Encoder:
+    """The encoder that `to_json` described."""
+    given = Fields.read(value, of="encoder")
+    return Category.from_json(given) if "labels" in given else Number.from_json(given)
+
+
+# Linear scores in words.
+
+
+_SHOWN_TERMS = 6
+
+
+def sum_in_words(terms: Sequence[tuple[int, str]]) -> str:
+    """`3 − 2·age + 1·[region is north]`: the constant first, then the largest terms."""
+    constant = [term for term in terms if term[0] and not term[1]]
+    others = sorted((term for term in terms if term[0] and term[1]), key=lambda term: -abs(term[0]))
+    kept = (constant + others)[:_SHOWN_TERMS]
+    text = "0"
+    for place, (factor, word) in enumerate(kept):
+        size = f"{abs(factor)}·{word}" if word else f"{abs(factor)}"
+        if place == 0:
+            text = size if factor > 0 else f"−{size}"
+        else:
+            text += f" {'+' if factor > 0 else '−'} {size}"
+    rest = len(constant) + len(others) - len(kept)
+    return text + (f" … and {rest} more" if rest else "")
+
+
+def largest_in_words(names: Sequence[str], parameter: Sequence[int]) -> str:
+    """The policy of largest score, where a coordinate is called by its name."""
+    return f"the action of largest {sum_in_words([(one, f'[{names[j]}]') for j, one in enumerate(parameter)])}"
+
+
+def scales_in_words(encoders: Iterable[Encoder]) -> list[str]:
+    """One line that says what the words stand for, or none."""
+    said = "; ".join(encoder.describe() for encoder in encoders)
+    return [f"features are standardised: {said}"] if said else []
+
 
 _REPEATS_LOOK_ROWS = 1_000  # by which to tell whether many rows are alike
 
@@ -175,3 +352,107 @@ def _merged(x: FloatArray) -> tuple[IntArray | slice, IntArray | None]:
         return slice(None), None
     _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
     return first, which.reshape(-1)
+
+
+# φ as the contexts carry it.
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """φ as the contexts carry it.
+
+    n_actions: how many actions it must have.
+    dimension: how many features.
+    """
+
+    n_actions: int
+    dimension: int
+
+    kind = "given"
+
+    def __post_init__(self) -> None:
+        settle(self, n_actions=check_n_actions(self.n_actions))
+        settle(self, dimension=whole_number(self.dimension, name="dimension", least=1))
+
+    @classmethod
+    def learn(cls, contexts: Contexts, *, n_actions: int) -> Given:
+        """For contexts with φ like these."""
+        phi = check_contexts(contexts).require_phi(n_actions=check_n_actions(n_actions))
+        if not phi.table[phi.rows].any():
+            raise InputError("phi is zero everywhere, so nothing depends on the action; give other features")
+        return cls(n_actions, phi.dimension)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"φ{j}" for j in range(self.dimension))
+
+    def on(self, contexts: Contexts) -> SpelledRows:
+        return SpelledRows(self(contexts))
+
+    def __call__(self, contexts: Contexts) -> FloatArray:
+        return self._phi(contexts).array
+
+    def played(self, contexts: Contexts, actions: IntArray) -> FloatArray:
+        phi = self._phi(contexts)
+        return phi.table[phi.rows, actions]
+
+    def inputs(self) -> Inputs:
+        """φ."""
+        return Inputs(phi=True)
+
+    def check_effect(self) -> None:
+        """Nothing to check: φ comes with the contexts."""
+
+    def lay_out(self, contexts: Contexts) -> tuple[SpelledRows, IntArray | None]:
+        phi = self._phi(contexts)
+        used, which = np.unique(phi.rows, return_inverse=True)
+        own = np.array_equal(which, np.arange(len(contexts)))
+        table = phi.table if len(used) == len(phi.table) else phi.table[used]
+        return SpelledRows(for_kernels(table)), None if own else which.reshape(-1)
+
+    def describe_columns(self) -> list[str]:
+        return [f"φ is what the contexts carry, {self.dimension} features"]
+
+    def describe_scores(self, parameter: Sequence[int]) -> list[str]:
+        return [largest_in_words(self.names, parameter)]
+
+    def _phi(self, contexts: Contexts) -> Phi:
+        phi = contexts.require_phi(n_actions=self.n_actions)
+        if phi.dimension != self.dimension:
+            raise InputError(f"phi has {phi.dimension} features, but {self.dimension} are needed")
+        return phi
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_actions": self.n_actions, "dimension": self.dimension}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Given:
+        given = Fields.read(value, of="feature map")
+        given.check_known(("kind", "n_actions", "dimension"))
+        dimension = given.whole_number("dimension", least=1, most=MAX_STORED_DIMENSION)
+        return cls(given.whole_number("n_actions", least=1), dimension)
+
+
+# Feature maps by their kind, and the one that fits contexts.
+
+
+# What a file may describe.
+MAPS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {
+    Crossed.kind: Crossed.from_json,
+    Given.kind: Given.from_json,
+}
+
+
+def map_for(contexts: Contexts, *, n_actions: int, relative: bool) -> FeatureMap:
+    """The feature map that fits contexts: φ where they carry it, else a block for each action."""
+    if contexts.phi is not None:
+        return Given.learn(contexts, n_actions=n_actions)
+    if contexts.n_features == 0:
+        raise InputError("linear scores need features, but the contexts have neither features nor phi")
+    return Crossed.blocks(contexts, n_actions=n_actions, relative=relative)
+
+
+def map_from_json(value: object) -> FeatureMap:
+    """The feature map that `to_json` described, or a sentence."""
+    given = Fields.read(value, of="feature map")
+    return MAPS[given.one_of("kind", MAPS)](dict(given.given))

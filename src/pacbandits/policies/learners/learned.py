@@ -11,12 +11,21 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import function, positive, texts
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.policies.base import PolicyClass, check_n_actions, check_scores
-from pacbandits.policies.learners.encoding import Encode, MeaningfulEncoder, OneHot, encoded
-from pacbandits.policies.learners.estimators import kind_of, name_of, prepared
-from pacbandits.policies.learners.reductions import ESTIMATOR_KINDS, REDUCTIONS, LearningTask, Rule
-from pacbandits.policies.memory import PerContexts
-from pacbandits.policies.trees.tree import TreePolicy
+from pacbandits.policies.base import PerContexts, PolicyClass, check_n_actions, check_scores
+from pacbandits.policies.learners.reductions import (
+    ESTIMATOR_KINDS,
+    REDUCTIONS,
+    Encode,
+    LearningTask,
+    MeaningfulEncoder,
+    OneHot,
+    Rule,
+    encoded,
+    kind_of,
+    name_of,
+    prepared,
+)
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Policy
 
 # Values this close, relative to the sum of all gains, are taken for equal, as in the search for trees.

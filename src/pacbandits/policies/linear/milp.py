@@ -20,8 +20,8 @@ import scipy.sparse
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.policies.finite import sum_by_id
-from pacbandits.policies.linear.acting import DistinctRows
-from pacbandits.policies.linear.grid import primitive
+from pacbandits.policies.linear.enumeration import primitive
+from pacbandits.policies.linear.policy import DistinctRows
 
 optimize: Any = scipy.optimize  # it ships no complete types
 sparse: Any = scipy.sparse

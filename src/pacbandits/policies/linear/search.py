@@ -10,19 +10,441 @@ Nothing in it depends on earlier calls, and its random numbers are always the sa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.compiled import over_cores
-from pacbandits.policies.base import compact
+from pacbandits.compiled import kernel, over_cores
+from pacbandits.policies.base import at_stake, compact
 from pacbandits.policies.finite import sum_scores
-from pacbandits.policies.linear.acting import DistinctRows, Table, act
-from pacbandits.policies.linear.ascent import Metric, Smooth
-from pacbandits.policies.linear.climb import Slope, slope_of
-from pacbandits.policies.linear.grid import primitive, simplest
-from pacbandits.policies.linear.simple import roundings, simple_parameters
+from pacbandits.policies.linear.enumeration import count_directions, directions, primitive, simplest
+from pacbandits.policies.linear.policy import DistinctRows, Table, act
+
+# Ascent on the grid itself: one coefficient at a time is set to the best of its 2L + 1 values, until none improves.
+
+
+# Scores of actions this close, relative to the largest there could be, are taken for equal: they are where coefficients
+# are, but the ascent adds them up in different orders. And so are values, relative to all that is at stake.
+_CLIMB_TIE_SHARE = 1e-12
+_MOST_SWEEPS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSlope:
+    """Blocks of coefficients, one an action.
+
+    x (u, m): the columns of the rows.
+    inverse (u, m): 1/x, 0 where x is.
+    actions (k,): of each block.
+    """
+
+    x: FloatArray
+    inverse: FloatArray
+    actions: IntArray
+
+    @property
+    def cost(self) -> float:
+        """What it takes to look at all coefficients once, for each row."""
+        return climbing_work(len(self.x) * len(self.actions), in_blocks=True)
+
+    def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
+        """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
+        matrix = np.array(parameter, dtype=np.int64).reshape(len(self.x), -1)
+        least = _CLIMB_TIE_SHARE * at_stake(scores)
+        value = _climb_blocks(self.x, self.inverse, self.actions, matrix, scores, levels, least, _MOST_SWEEPS)
+        return matrix.reshape(-1), value
+
+
+@dataclass(frozen=True, eq=False)
+class PhiSlope:
+    """φ of any form.
+
+    phi (d, m, A): spelled out.
+    """
+
+    phi: FloatArray
+
+    @property
+    def cost(self) -> float:
+        """What it takes to look at all coefficients once, for each row."""
+        return climbing_work(self.phi.shape[0], n_actions=self.phi.shape[2])
+
+    def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
+        """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
+        theta = np.array(parameter, dtype=np.int64)
+        return theta, _climb_phi(self.phi, theta, scores, levels, _CLIMB_TIE_SHARE * at_stake(scores), _MOST_SWEEPS)
+
+
+Slope = BlockSlope | PhiSlope
+
+
+def climbing_work(dimension: int, *, n_actions: int = 1, in_blocks: bool = False) -> float:
+    """What it takes to look at all coefficients once, for each row; a block of them moves one action alone."""
+    return float(dimension) if in_blocks else dimension * max(1.0, 0.8 * n_actions)
+
+
+def slope_of(rows: DistinctRows) -> Slope:
+    """Rows laid out for the ascent."""
+    blocks = rows.features.blocks()
+    if blocks is None:
+        return PhiSlope(np.ascontiguousarray(rows.features.spelled().transpose(2, 0, 1)))
+    columns, actions = blocks
+    x = np.ascontiguousarray(columns.T)
+    inverse = np.divide(1.0, x, out=np.zeros_like(x), where=np.abs(x) > 1e-100)
+    return BlockSlope(x, inverse, actions)
+
+
+@kernel
+def _value(sums: FloatArray, slack: FloatArray, scores: FloatArray) -> float:
+    """Of the policy with linear scores `sums` (m, A)."""
+    total = 0.0
+    for i in range(scores.shape[0]):
+        best = 0
+        for a in range(1, scores.shape[1]):
+            if sums[i, a] > sums[i, best] + slack[i]:
+                best = a
+        total += scores[i, best]
+    return total
+
+
+@kernel
+def _climb_blocks(
+    x: FloatArray,
+    inverse: FloatArray,
+    block_actions: IntArray,
+    matrix: IntArray,
+    scores: FloatArray,
+    levels: int,
+    least: float,
+    sweeps: int,
+) -> float:
+    """x (u, m), matrix (u, k) of coefficients, changed in place; a change must gain more than `least`.
+
+    While the coefficients of one action change, the best of the others stays what it is on every row.
+    """
+    m, n_actions = scores.shape
+    columns, blocks = matrix.shape
+    sums = np.zeros((n_actions, m))
+    slack = np.zeros(m)
+    for u in range(columns):
+        for i in range(m):
+            slack[i] += _CLIMB_TIE_SHARE * levels * abs(x[u, i])
+    for k in range(blocks):
+        for u in range(columns):
+            if matrix[u, k] != 0:
+                for i in range(m):
+                    sums[block_actions[k], i] += x[u, i] * matrix[u, k]
+    needed, gain, share, top = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    best, place = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.uint32)
+    past = 2.0 * levels + 1.0
+    values = np.empty(2 * levels + 2)
+    idle = 0
+    for _ in range(sweeps):
+        for k in range(blocks):
+            a = block_actions[k]
+            first = 1 if a == 0 and n_actions > 1 else 0
+            for i in range(m):  # slices would take seconds to compile
+                top[i], best[i] = sums[first, i], first
+            for b in range(first + 1, n_actions):
+                if b != a:
+                    for i in range(m):
+                        if sums[b, i] > top[i] + slack[i]:
+                            top[i] = sums[b, i]
+                            best[i] = b
+            for i in range(m):
+                # Action a is taken where its sum exceeds this.
+                needed[i] = top[i] - slack[i] if a < best[i] else top[i] + slack[i]
+                gain[i] = scores[i, a] - scores[i, best[i]]
+            for u in range(columns):
+                own = matrix[u, k]
+                values[:] = 0.0
+                for i in range(m):
+                    # From the t at which the sum is as needed the action is taken, or (x < 0) no longer taken.
+                    cross = (needed[i] - sums[a, i]) * inverse[u, i] + (own + levels + 1)
+                    cross = cross if cross > 0.0 else 0.0
+                    place[i] = np.uint32(cross if cross < past else past)
+                    share[i] = gain[i] if inverse[u, i] > 0.0 else -gain[i] if inverse[u, i] < 0.0 else 0.0
+                for i in range(m):
+                    values[place[i]] += share[i]
+                for t in range(1, 2 * levels + 1):
+                    values[t] += values[t - 1]
+                to = own + levels
+                for t in range(2 * levels + 1):
+                    if values[t] > values[to] + least:
+                        to = t
+                idle += 1
+                if to != own + levels:
+                    matrix[u, k] = to - levels
+                    for i in range(m):
+                        sums[a, i] += x[u, i] * (to - levels - own)
+                    idle = 0
+                if idle >= columns * blocks:
+                    return _value(sums.T, slack, scores)
+    return _value(sums.T, slack, scores)
+
+
+@kernel
+def _climb_phi(phi: FloatArray, theta: IntArray, scores: FloatArray, levels: int, least: float, sweeps: int) -> float:
+    """phi (d, m, A), theta (d,) changed in place."""
+    d, m, n_actions = phi.shape
+    sums = np.zeros((m, n_actions))
+    slack = np.zeros(m)
+    for j in range(d):
+        for i in range(m):
+            size = 0.0
+            for a in range(n_actions):
+                sums[i, a] += phi[j, i, a] * theta[j]
+                size = max(size, abs(phi[j, i, a]))
+            slack[i] += _CLIMB_TIE_SHARE * levels * size
+    values = np.empty(2 * levels + 2)
+    ends, taken = np.empty(32, dtype=np.int64), np.empty(32, dtype=np.int64)
+    idle = 0
+    for _ in range(sweeps):
+        for j in range(d):
+            own = theta[j]
+            values[:] = 0.0
+            for i in range(m):
+                # An action is taken for neighbouring t: halving finds where it changes, if it does.
+                low, here = -levels, _taken(sums[i], phi[j, i], -levels - own, slack[i])
+                ends[0], taken[0] = levels, _taken(sums[i], phi[j, i], levels - own, slack[i])
+                depth = 1
+                while depth > 0:
+                    high, there = ends[depth - 1], taken[depth - 1]
+                    if here != there and high - low > 1:
+                        middle = (low + high) // 2
+                        ends[depth], taken[depth] = middle, _taken(sums[i], phi[j, i], middle - own, slack[i])
+                        depth += 1
+                    else:
+                        if here != there:
+                            values[high + levels] += scores[i, there] - scores[i, here]
+                        low, here = high, there
+                        depth -= 1
+            for t in range(1, 2 * levels + 1):
+                values[t] += values[t - 1]
+            to = own + levels
+            for t in range(2 * levels + 1):
+                if values[t] > values[to] + least:
+                    to = t
+            idle += 1
+            if to != own + levels:
+                theta[j] = to - levels
+                for i in range(m):
+                    for a in range(n_actions):
+                        sums[i, a] += phi[j, i, a] * (to - levels - own)
+                idle = 0
+            if idle >= d:
+                return _value(sums, slack, scores)
+    return _value(sums, slack, scores)
+
+
+@kernel
+def _taken(sums: FloatArray, phi: FloatArray, step: int, slack: float) -> int:
+    """The action of one row when a coefficient has moved by `step`; sums, phi (A,)."""
+    best, top = 0, sums[0] + phi[0] * step
+    for a in range(1, sums.shape[0]):
+        score = sums[a] + phi[a] * step
+        if score > top + slack:
+            best, top = a, score
+    return best
+
+
+# Ascent on a smoothed value: actions drawn by a softmax whose temperature falls.
+#
+#     J_T(θ) = Σ_i Σ_a p_ia s_ia,   p_ia ∝ exp(⟨φ(c_i, a), θ⟩/T),   ∇J_T = Σ_i Σ_a p_ia (s_ia − s̄_i) φ(c_i, a)/T
+#
+# Steps are measured by what they do to the scores. With H the covariance of φ over the actions of a context, on average
+# over contexts, a step h has the direction H⁻¹∇J and a given length √(hᵀHh), relative to √(θᵀHθ): the spread of θ's own
+# scores, of which T is a share, too. The first step from zero would lead to the least-squares fit of the scores, so the
+# ascent starts there.
+
+
+_METRIC_ROWS = 20_000  # as many are enough for H
+_RIDGE_SHARE = 1e-3  # of the average variance
+_NEGLIGIBLE_LOG_WEIGHT = -30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """H⁻¹, whole or (of crossed features) in two factors.
+
+    left (d, d): the whole, or (u, u): the factor of the columns.
+    right (k, k): the factor of the features of actions; None where left is the whole.
+    """
+
+    left: FloatArray
+    right: FloatArray | None
+
+    @classmethod
+    def of(cls, rows: DistinctRows) -> Metric:
+        few = rows.some(slice(None, None, -(-len(rows) // _METRIC_ROWS)))
+        left, right = few.features.factors()
+        return cls(_inverse(left), None if right is None else _inverse(right))
+
+    def __call__(self, gradient: FloatArray) -> FloatArray:
+        if self.right is None:
+            return self.left @ gradient
+        return (self.left @ gradient.reshape(len(self.left), -1) @ self.right).reshape(-1)
+
+
+def _inverse(x: FloatArray) -> FloatArray:
+    gram = x.T @ x / len(x)
+    size = max(float(np.trace(gram)) / len(gram), 1e-300)
+    inverse: FloatArray = np.linalg.inv(gram / size + _RIDGE_SHARE * np.eye(len(gram))).astype(np.float64)
+    return inverse / size
+
+
+@dataclass(frozen=True, eq=False)
+class Smooth:
+    """What is to be climbed.
+
+    rows: φ.
+    scores (m, A): of the rows.
+    metric: what measures steps.
+    """
+
+    rows: DistinctRows
+    scores: FloatArray
+    metric: Metric
+
+    def fit(self) -> FloatArray:
+        """The parameter (d,) of least squares: scores, less their mean in each row, regressed on the features."""
+        return self.metric(self.rows.features.pull(self.scores - self.scores.mean(axis=1, keepdims=True)))
+
+    def look(self, parameter: FloatArray, temperature: float) -> tuple[float, float, FloatArray]:
+        """The value of the policy itself, the spread of its scores, and ∇J; T in units of what `parameter` has."""
+        softened = self.rows.features.scores(parameter)
+        value, square = _soften(softened, self.scores, temperature)
+        return value, math.sqrt(square), self.rows.features.pull(softened)
+
+    def ascend(
+        self, start: FloatArray, *, steps: int, temperatures: tuple[float, float], lengths: tuple[float, float]
+    ) -> FloatArray:
+        """Where the ascent from θ (d,) ends; temperatures and lengths of steps fall from the first to the last."""
+        _, spread, _ = self.look(start, 1.0)
+        if not spread > 0:
+            return start
+        theta, momentum = start / spread, np.zeros_like(start)
+        for temperature, length in _schedule(steps, temperatures, lengths):
+            _, spread, gradient = self.look(theta, temperature)
+            theta = theta / max(spread, 1e-300)
+            momentum = 0.8 * momentum + 0.2 * self._step(gradient)
+            theta = theta + length * momentum
+        return theta
+
+    def ascend_on_grid(self, start: FloatArray, *, levels: int, steps: int) -> IntArray:
+        """The same with θ rounded to the grid wherever it is looked at: the best rounding met.
+
+        Here plain gradients do better than H⁻¹∇J.
+        """
+        reach = levels + 0.49
+        theta, momentum = np.clip(start, -reach, reach), np.zeros_like(start)
+        best, top, spread = np.zeros_like(start), -np.inf, 1.0
+        for temperature, length in _schedule(steps, (0.3, 0.05), (0.3, 0.03)):
+            rounded = np.rint(theta)
+            value, spread, gradient = self.look(rounded, temperature * max(spread, 1e-9))
+            if value > top:
+                best, top = rounded, value
+            momentum = 0.8 * momentum + 0.2 * gradient / max(float(np.linalg.norm(gradient)), 1e-300)
+            theta = np.clip(theta + length * max(spread, 1e-9) * momentum, -reach, reach)
+        return best.astype(np.int64)
+
+    def _step(self, gradient: FloatArray) -> FloatArray:
+        """H⁻¹∇J, of length 1."""
+        step = self.metric(gradient)
+        return step / math.sqrt(max(float(gradient @ step), 1e-300))
+
+
+def _schedule(steps: int, temperatures: tuple[float, float], lengths: tuple[float, float]) -> list[tuple[float, float]]:
+    pair = (np.geomspace(first, last, steps).tolist() for first, last in (temperatures, lengths))
+    return list(zip(*pair, strict=True))
+
+
+@kernel
+def _soften(f: FloatArray, scores: FloatArray, temperature: float) -> tuple[float, float]:
+    """f (m, A): linear scores in, p(s − s̄) out. Returns the value of the policy and the squared spread of f."""
+    m, n_actions = f.shape
+    value, square = 0.0, 0.0
+    for i in range(m):
+        best, mean = 0, 0.0
+        for a in range(n_actions):
+            mean += f[i, a]
+            if f[i, a] > f[i, best]:
+                best = a
+        mean /= n_actions
+        value += scores[i, best]
+        highest, weight, average = f[i, best], 0.0, 0.0
+        for a in range(n_actions):
+            square += (f[i, a] - mean) ** 2
+            power = (f[i, a] - highest) / temperature
+            f[i, a] = math.exp(power) if power > _NEGLIGIBLE_LOG_WEIGHT else 0.0
+            weight += f[i, a]
+            average += f[i, a] * scores[i, a]
+        average /= weight
+        for a in range(n_actions):
+            f[i, a] *= (scores[i, a] - average) / weight
+    return value, square / (m * n_actions)
+
+
+# Policies that are worth a look before any search: those of one coefficient, and those that always take an action.
+
+
+_MOST_POOL_ACTIONS = 2**23  # policies of one coefficient × rows: beyond, these policies are left out
+_MOST_LISTED_PARAMETERS = 4096  # among which to look for those of constant policies
+
+
+def simple_parameters(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
+    """Zero, single coefficients of either sign, and what comes nearest to always taking an action; simplest first."""
+    d = rows.dimension
+    found = [np.zeros((1, d), dtype=np.int64), _constants(rows, levels, metric)]
+    if 2 * d * len(rows) <= _MOST_POOL_ACTIONS:
+        found.append(np.concatenate([np.eye(d, dtype=np.int64), -np.eye(d, dtype=np.int64)]))
+    whole = np.unique(np.concatenate(found), axis=0)
+    return whole[np.lexsort((*whole.T[::-1], np.abs(whole).sum(axis=1)))]
+
+
+def _constants(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
+    """Parameters (K, d) that always take an action, as far as the grid has them; of φ given, the nearest found."""
+    z = rows.features.action_features
+    if z is not None:
+        towards = np.eye(z.shape[1]) if metric.right is None else metric.right
+        return _constants_of(z, levels, towards=towards, dimension=rows.dimension)
+    wanted = np.eye(rows.n_actions) - 1.0 / rows.n_actions
+    pulls = [rows.features.pull(np.tile(row, (len(rows), 1))) for row in wanted]
+    return np.concatenate([roundings(metric(pull), levels) for pull in pulls])
+
+
+def _constants_of(z: FloatArray, levels: int, *, towards: FloatArray, dimension: int) -> IntArray:
+    """For every action a parameter that takes it by its coefficients of the constant alone, if there is one.
+
+    towards (k, k): the inverse covariance of z, which turns z(a) into the direction where a stands out.
+    """
+    k = z.shape[1]
+    if count_directions(k, levels) <= _MOST_LISTED_PARAMETERS:
+        tried = directions(k, levels)
+    else:
+        own = (z - z.mean(axis=0)) @ towards
+        unit = np.eye(k, dtype=np.int64)
+        tried = np.concatenate(
+            [0 * unit[:1], unit, -unit, [-unit.sum(axis=0)], *(roundings(row, levels) for row in own)]
+        )
+    taken = np.argmax(tried @ z.T, axis=1)
+    out = np.zeros((len(z), dimension), dtype=np.int64)
+    for a in np.unique(taken):
+        own_tries = tried[taken == a]
+        out[a, :k] = own_tries[simplest(own_tries)]
+    return out
+
+
+def roundings(parameter: FloatArray, levels: int) -> IntArray:
+    """A parameter (d,) on the grid, at several scales."""
+    size = np.abs(parameter).max()
+    if not size > 0:
+        return np.zeros((1, len(parameter)), dtype=np.int64)
+    scaled = np.linspace(0.6, 2.4, 7)[:, None] * levels * parameter / size
+    return np.clip(np.rint(scaled), -levels, levels).astype(np.int64)
+
 
 # Rows that steps 2 and 3 look at: as many as this work allows (rows × what it costs to climb one), within limits.
 _SAMPLE_WORK = 1.6e5

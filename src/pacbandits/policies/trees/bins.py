@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,11 +14,12 @@ from numpy.typing import NDArray
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.checks import whole_number
+from pacbandits.compiled import kernel
 from pacbandits.errors import InputError, plain
-from pacbandits.fields import Fields, items
-from pacbandits.policies.trees.tree import AtMost, Is, IsMissing, Test
-from pacbandits.records import Contexts, check_contexts
-from pacbandits.records.dates import say_number
+from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, Node, Test, TreePolicy
+from pacbandits.records import Contexts, Policy, check_contexts
+from pacbandits.records.column_types import say_number
+from pacbandits.schema import MAX_ITEMS, Fields, items
 
 DEFAULT_BINS = 32
 MOST_BINS = 256
@@ -317,3 +321,187 @@ def cut(values: FloatArray, weights: FloatArray, *, bins: int) -> tuple[float, .
     # Between neighbouring floats there is no middle; the lower one itself then separates them.
     middle = np.where((low <= middle) & (middle < high), middle, low)
     return tuple(float(t) for t in middle)
+
+
+# The contexts by which shares and costs are counted, as trees see them: a bin of each feature, and how many there are.
+#
+# A class that is restricted by shares or costs holds them, so that it is the same whenever it is read again.
+
+
+UNKNOWN_LABEL = "a label never heard of"
+MAX_CODED_CHARACTERS = 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class KnownContexts:
+    """Contexts that were known when a class was learnt.
+
+    bins: by which they are told apart.
+    codes (m, d): the bins of each that differs from the others.
+    counts (m,): how many are alike, or what they weigh together.
+    n: how many contexts they were.
+    """
+
+    bins: Bins
+    codes: Codes
+    counts: FloatArray
+    n: int
+
+    @classmethod
+    def of(cls, contexts: Contexts, bins: Bins) -> KnownContexts:
+        """Contexts as these bins tell them apart; counted where all weigh the same, else weighed."""
+        check_contexts(contexts)
+        codes, which = np.unique(bins.encode(contexts), axis=0, return_inverse=True)
+        alike = bool(np.ptp(contexts.weights) <= 1e-12 * contexts.weights.max())
+        counts = np.bincount(which.reshape(-1), weights=None if alike else contexts.weights, minlength=len(codes))
+        kept = np.flatnonzero(counts > 0)
+        return cls(bins, np.ascontiguousarray(codes[kept]), counts[kept].astype(np.float64), len(contexts))
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """The share (m,) of each."""
+        return self.counts / self.counts.sum()
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Contexts (m,) of which these bins are true, weighted."""
+        columns, labels = list[FloatArray](), list[tuple[str, ...] | None]()
+        for feature, codes in zip(self.bins.features, self.codes.T, strict=True):
+            columns.append(_values(feature)[codes])
+            labels.append(None if isinstance(feature, NumberBins) else (*feature.labels, _other(feature)))
+        features = np.column_stack(columns) if columns else np.empty((len(self.codes), 0))
+        return Contexts(features, self.bins.names, tuple(labels), None, self.weights)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "features": self.bins.to_json(),
+            "codes": b64encode(self.codes.tobytes()).decode("ascii"),
+            "counts": [int(count) if count.is_integer() else count for count in self.counts.tolist()],
+        }
+
+    @classmethod
+    def from_json(cls, given: Fields) -> KnownContexts:
+        """What `to_json` wrote."""
+        given.check_known(("n", "features", "codes", "counts"))
+        bins = Bins.from_json(given.items("features"))
+        counts = np.array(given.numbers("counts", shortest=1, longest=MAX_ITEMS), dtype=np.float64)
+        try:
+            raw = b64decode(given.text("codes", most=MAX_CODED_CHARACTERS), validate=True)
+        except (NotBase64, ValueError):
+            raise InputError(f"{given.name('codes')} must be bytes in base64") from None
+        size, width = len(counts), len(bins.features)
+        if len(raw) != size * width:
+            raise InputError(f"{given.name('codes')} has {len(raw)} bytes, not one a feature of {size} contexts")
+        codes = np.frombuffer(raw, dtype=np.uint8).reshape(size, width).copy()
+        if (codes >= np.array([feature.n_bins for feature in bins.features], dtype=np.int64)).any():
+            raise InputError(f"{given.name('codes')} tells of a bin that there is not")
+        if not (counts > 0).all():
+            raise InputError(f"{given.name('counts')} must be above 0")
+        return cls(bins, codes, counts, given.whole_number("n", least=1))
+
+
+def _values(feature: NumberBins | LabelBins) -> FloatArray:
+    """A value in each bin of a feature."""
+    if isinstance(feature, LabelBins):
+        return np.arange(feature.n_bins, dtype=np.float64)
+    cuts = np.array(feature.thresholds, dtype=np.float64)
+    beyond = np.nextafter(cuts[-1:], np.inf) if len(cuts) else np.zeros(1)
+    return np.concatenate([[np.nan] if feature.missing else [], cuts, beyond])
+
+
+def _other(feature: LabelBins) -> str:
+    """A label that is none of a feature's."""
+    word = UNKNOWN_LABEL
+    while word in feature.labels:
+        word += "!"
+    return word
+
+
+# Many weighted trees asked about the same rows, however many they are.
+#
+# A tree of depth 2 has four leaves, and whether a row comes to one of them depends on the bins of two features: that of
+# the root and that of the test below. So the weight of all trees that take an action on a row is a sum over pairs of
+# features of what stands in a table for the row's two bins: the histograms by which trees are found, read the other way
+# round. Tables are made once, and a row takes as long for a thousand trees as for fifty.
+
+
+ROWS_AT_ONCE = 2048  # whose sums stay in cache while all pairs of features are gone through
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees of depth 2 or less, each with a weight that is a whole number.
+
+    starts (d + 1,): the first bin of each feature among all bins.
+    pairs (P, 2): the pairs of features j ≤ k that leaves depend on.
+    table (all bins, all bins, A): for such a pair, the weight of the leaves at each action that two bins lead to; on
+        the diagonal of a feature what depends on it alone.
+    always (A,): the weight of trees that ask nothing.
+    """
+
+    starts: IntArray
+    pairs: IntArray
+    table: IntArray
+    always: IntArray
+
+    @classmethod
+    def of(cls, trees: Sequence[Policy], weights: IntArray, bins: Bins, *, n_actions: int) -> Forest:
+        """The forest of trees whose tests are among those of the bins, with weights (K,)."""
+        starts = bins.layout.starts
+        table = np.zeros((int(starts[-1]), int(starts[-1]), n_actions), dtype=np.int64)
+        always = np.zeros(n_actions, dtype=np.int64)
+        used: set[tuple[int, int]] = set()
+        for tree, weight in zip(trees, weights, strict=True):
+            if not isinstance(tree, TreePolicy):
+                raise InputError(f"a forest is made of decision trees, got {type(tree).__name__}")
+            if isinstance(tree.root, int):
+                always[tree.root] += weight
+                continue
+            j, left = _asked(bins, tree.root.test)
+            for here, node in ((left, tree.root.then), (~left, tree.root.otherwise)):
+                used.add(_add_side(table, bins, j, here, node, int(weight)))
+        pairs = np.array(sorted(used), dtype=np.int64).reshape(-1, 2)
+        return cls(starts, pairs, table, always)
+
+    def add_weights(self, codes: Codes, out: IntArray) -> None:
+        """Add to out (n, A) the weight of the trees that take each action on each row of codes (n, d)."""
+        out += self.always
+        _look_up(codes, self.starts, self.pairs, self.table, out)
+
+
+def _asked(bins: Bins, test: Test) -> tuple[int, BoolArray]:
+    """The feature of a test, and which of its bins pass."""
+    split = bins.places[test]
+    return bins.locate(split)[0], bins.sent_left(split)
+
+
+def _add_side(table: IntArray, bins: Bins, j: int, here: BoolArray, node: Node, weight: int) -> tuple[int, int]:
+    """Add one side of a root on feature j, where the root's bins are `here`; return the pair of features it lies in."""
+    starts = bins.layout.starts
+    k, passing = (j, np.ones_like(here)) if isinstance(node, int) else _asked(bins, node.test)
+    outcomes = (node, node) if isinstance(node, int) else (node.then, node.otherwise)
+    for below, leaf in zip((passing, ~passing), outcomes, strict=True):
+        if not isinstance(leaf, int):
+            raise InputError("a forest is made of trees of depth 2 or less")
+        if j == k:
+            both = starts[j] + np.flatnonzero(here & below)
+            table[both, both, leaf] += weight
+        else:
+            mine, theirs = starts[j] + np.flatnonzero(here), starts[k] + np.flatnonzero(below)
+            first, second = (mine, theirs) if j < k else (theirs, mine)
+            table[first[:, None], second, leaf] += weight
+    return min(j, k), max(j, k)
+
+
+@kernel
+def _look_up(codes: Codes, starts: IntArray, pairs: IntArray, table: IntArray, out: IntArray) -> None:
+    n, n_actions = out.shape
+    for begin in range(0, n, ROWS_AT_ONCE):
+        end = min(begin + ROWS_AT_ONCE, n)
+        for p in range(pairs.shape[0]):
+            j, k = pairs[p]
+            for r in range(begin, end):
+                row = table[starts[j] + codes[r, j], starts[k] + codes[r, k]]
+                for a in range(n_actions):
+                    out[r, a] += row[a]

@@ -7,16 +7,85 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.compiled import kernel, over_cores
 from pacbandits.policies.base import Frontier, RisingValue
 from pacbandits.policies.trees.bins import Bins, Codes
-from pacbandits.policies.trees.fronts import SideFronts, root_fronts, stump_front
-from pacbandits.policies.trees.histograms import Histograms, PairSums, each, sum_one
-from pacbandits.policies.trees.leaves import SmallestLeaf
-from pacbandits.policies.trees.limits import TreeLimits
-from pacbandits.policies.trees.near import Sides, large_trees
-from pacbandits.policies.trees.pairs import Couples, cut_first, front_beyond_ties, keep_pairs, largest_above, scan_pairs
-from pacbandits.policies.trees.search import ALL_BELOW, ALL_SPLITS
-from pacbandits.policies.trees.tree import Node, TreePolicy, branch
+from pacbandits.policies.trees.histograms import Histograms, PairSums, SmallestLeaf, TreeLimits, each, sum_one
+from pacbandits.policies.trees.search import ALL_BELOW, ALL_SPLITS, TREE_TIE_SHARE
+from pacbandits.policies.trees.side_fronts import (
+    Couples,
+    SideFronts,
+    cut_first,
+    front_beyond_ties,
+    keep_pairs,
+    largest_above,
+    root_fronts,
+    scan_pairs,
+    stump_front,
+)
+from pacbandits.policies.trees.tree_policy import Node, TreePolicy, branch
+
+# Good trees from all over the class, for whoever needs many that differ and not the best one alone.
+
+
+MOST_POINTS_OF_A_SIDE = 128
+MOST_TREES_OF_A_ROOT = 20
+
+
+class Sides(NamedTuple):
+    """The frontiers of the two sides of every root.
+
+    fronts: a couple a root.
+    stumps (m, 3): split (−1: none) and the two actions of each point.
+    """
+
+    fronts: Couples
+    stumps: IntArray
+
+
+def large_trees(sides: Sides, value: RisingValue, *, most: int) -> IntArray:
+    """Origins (k, 7) of up to `most` trees at which `value` is large, the largest first, a few of each root.
+
+    For each point of one side its best partner on the other, so that trees of the same root differ in a side.
+    """
+    n_roots = len(sides.fronts.edges) // 2
+    values = np.full((n_roots, MOST_TREES_OF_A_ROOT), -np.inf)
+    pairs = np.zeros((n_roots, MOST_TREES_OF_A_ROOT, 2), dtype=np.int64)
+
+    def try_roots(start: int, stop: int) -> None:
+        for root in range(start, stop):
+            found, chosen = _large_pairs(sides, root, value)
+            values[root, : len(found)] = found
+            pairs[root, : len(found)] = chosen
+
+    over_cores(try_roots, count=n_roots)
+    order = np.argsort(-values.ravel(), kind="stable")[:most]
+    order = order[np.isfinite(values.ravel()[order])]
+    left, right = pairs.reshape(-1, 2)[order].T
+    return np.column_stack((order // MOST_TREES_OF_A_ROOT, sides.stumps[left], sides.stumps[right]))
+
+
+def _large_pairs(sides: Sides, root: int, value: RisingValue) -> tuple[FloatArray, IntArray]:
+    """The largest values of a root's trees, and the pairs of points they come from: (k,) and (k, 2)."""
+    edges, first, second = sides.fronts
+    left, right = (_some(edges[2 * root + side], edges[2 * root + side + 1]) for side in (0, 1))
+    if len(left) == 0:  # a root that is not allowed
+        return np.empty(0), np.empty((0, 2), dtype=np.int64)
+    table = value(first[left][:, None] + first[right], second[left][:, None] + second[right])
+    rows, columns = np.arange(len(left)), np.arange(len(right))
+    i = np.concatenate([rows, table.argmax(axis=0)])
+    j = np.concatenate([table.argmax(axis=1), columns])
+    flat = np.unique(i * len(right) + j)
+    top = flat[np.argsort(-table.ravel()[flat], kind="stable")[:MOST_TREES_OF_A_ROOT]]
+    return table.ravel()[top], np.column_stack((left[top // len(right)], right[top % len(right)]))
+
+
+def _some(start: int, stop: int) -> IntArray:
+    """All of a run, or MOST_POINTS_OF_A_SIDE of it, ends included."""
+    if stop - start <= MOST_POINTS_OF_A_SIDE:
+        return np.arange(start, stop)
+    return start + np.round(np.linspace(0, stop - start - 1, MOST_POINTS_OF_A_SIDE)).astype(np.int64)
+
 
 # Gains this small, relative to the sum of all |scores|, are rounding. A tree gathers seven: leaves, sides, root.
 FRONT_TIE_SHARE = 1e-13
@@ -187,3 +256,84 @@ def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeL
     lefts, rights = np.concatenate([part[2] for part in parts]), np.concatenate([part[3] for part in parts])
     chosen = front_beyond_ties(f, s, *ties)
     return PairFront(f[chosen], s[chosen], lefts[chosen], rights[chosen], exact)
+
+
+# The best tree that keeps a limit: the constrained argmax (C-AMO) over trees of depth 0, 1 and 2, exactly.
+#
+# Of two scores the first is to be large and the second is to reach a limit. Below a root the two sides are free of each
+# other, and only points of their frontiers can be best: those of the left are gone through by rising second, and the
+# best partner on the right moves the other way. So a root takes as many steps as it has points, not as it has pairs of
+# them, and nothing has to be thinned or rounded.
+
+
+NO_THINNING = 1 << 62  # points of a side
+
+
+@kernel
+def best_pair(fronts: SideFronts, least: float, tie: float) -> tuple[float, IntArray]:
+    """The largest sum of first under a root of a feature with a sum of second of `least` or more, and its origin (7,).
+
+    −∞ where there is none. Roots are counted from the first of the feature, and a later one must gain more than `tie`.
+    """
+    lengths, first, second = fronts.lengths, fronts.first, fronts.second
+    best = -np.inf
+    origin = np.full(7, -1, dtype=np.int64)
+    begin = 0
+    for root in range(lengths.shape[0] // 2):
+        middle = begin + lengths[2 * root]
+        end = middle + lengths[2 * root + 1]
+        partner = end
+        for i in range(begin, middle):
+            while partner > middle and second[i] + second[partner - 1] >= least:
+                partner -= 1
+            if partner < end and first[i] + first[partner] > best + tie:
+                best = first[i] + first[partner]
+                origin[0] = root
+                for c in range(3):
+                    origin[1 + c], origin[4 + c] = fronts.stumps[i, c], fronts.stumps[partner, c]
+        begin = end
+    return best, origin
+
+
+def best_within(
+    bins: Bins,
+    codes: Codes,
+    first: FloatArray,
+    second: FloatArray,
+    *,
+    least: float,
+    depth: int,
+    limits: TreeLimits,
+    leaf: SmallestLeaf | None,
+) -> Node | None:
+    """The tree of largest Σ first among those with Σ second ≥ least, both (n, A); None where there is none.
+
+    Of equals (to rounding) the one of fewest tests, then the first.
+    """
+    both = np.concatenate((first, second), axis=1)
+    ties = FRONT_TIE_SHARE * float(np.abs(first).sum()), FRONT_TIE_SHARE * float(np.abs(second).sum())
+    tie = TREE_TIE_SHARE * float(np.abs(first).sum())
+    roots = ALL_SPLITS if leaf is None else leaf.roots
+    best, found = -np.inf, np.full(7, -1, dtype=np.int64)
+    for shallow in range(min(depth, 1) + 1):
+        some, allowed = (bins, roots) if shallow else (Bins(()), ALL_SPLITS)
+        sums = sum_one(np.ascontiguousarray(codes[:, : len(some.features)]), both, some.layout.starts)
+        f, s, stumps = stump_front(sums, both.sum(axis=0), some.layout, ties, allowed)
+        enough = np.flatnonzero(s >= least)
+        if enough.size > 0 and f[enough[0]] > best + tie:
+            best, found[1:4] = f[enough[0]], stumps[enough[0]]
+    if depth == 2 and bins.n_splits > 0:
+        histograms = Histograms(codes, both, bins.layout, kept_bytes=limits.kept_bytes)
+        pairs: dict[int, tuple[float, IntArray]] = {}
+
+        def try_feature(j: int) -> None:
+            below = ALL_BELOW if leaf is None else leaf.below(j)
+            fronts = root_fronts(histograms.of(j), j, bins.layout, ties, NO_THINNING, below)
+            pairs[j] = best_pair(fronts, least, tie)
+
+        each(try_feature, count=len(bins.features))
+        for j in range(len(bins.features)):
+            if pairs[j][0] > best + tie:
+                best, found = pairs[j]
+                found[0] += bins.layout.split_starts[j]
+    return None if best == -np.inf else tree_of(found, bins)

@@ -2,16 +2,78 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.checks import number
 from pacbandits.compiled import kernel, over_cores
-from pacbandits.policies.trees.bins import Codes, Layout
-from pacbandits.policies.trees.limits import TreeLimits
+from pacbandits.policies.trees.bins import Codes, KnownContexts, Layout
+from pacbandits.policies.trees.tree_policy import Node
 from pacbandits.progress import count_aloud
+from pacbandits.schema import Fields
+
+# The two sides of a root, split after split: what a search for trees walks along.
+
+
+@kernel
+def side_totals(side: FloatArray, first: int, last: int) -> FloatArray:
+    """The sum (W,) of a side's scores, from its sums over the bins of one feature."""
+    total = np.zeros(side.shape[1])
+    for b in range(first, last):
+        for a in range(side.shape[1]):
+            total[a] += side[b, a]
+    return total
+
+
+@kernel
+def bin_moved(layout: Layout, j: int, split: int) -> tuple[int, bool]:
+    """Which bin of feature j a split sends left besides those of the split before, and whether these stay there."""
+    r: int = layout.run_starts[j]
+    while split >= layout.run_splits[r + 1]:
+        r += 1
+    further = split - layout.run_splits[r]
+    return layout.run_bins[r] - layout.starts[j] + further, bool(layout.adding[r]) and further > 0
+
+
+@kernel
+def next_left(left: FloatArray, block: FloatArray, moved: int, adding: bool) -> None:
+    """Move `left` (all bins, W) to the next split of a root feature: add the bin that it moves, or take it alone."""
+    for b in range(left.shape[0]):
+        for a in range(left.shape[1]):
+            left[b, a] = block[moved, b, a] + (left[b, a] if adding else 0.0)
+
+
+# What the exact search for trees may take, in memory and in time, before it computes anew or rounds outward.
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """Limits of the search for trees of depth 2; no limit changes the argmax, and a frontier that is rounded says so.
+
+    kept_bytes: joint sums that take more are made anew for each root feature: twice the additions, hardly any memory.
+    pairs: sides of roots are thinned when all roots together would have more pairs of points (a second of work).
+    side_points: but no side is thinned to fewer points.
+    intervals: into how many intervals the first score is cut: enough that hardly more pairs than the frontier's own
+        survive the scan, few enough for the cache.
+    survivors: when more pairs survive (scores that mirror each other), the intervals' corners become the frontier.
+    """
+
+    kept_bytes: int = 1 << 30
+    pairs: int = 100_000_000
+    side_points: int = 64
+    intervals: int = 1 << 14
+    survivors: int = 2_000_000
+
+    def points_of_a_side(self, n_splits: int) -> int:
+        """How many points a side of a root keeps at the most, with so many roots."""
+        return max(self.side_points, math.isqrt(self.pairs // n_splits))
+
 
 # Rows that are sorted and added up together: a few megabytes of scores and codes.
 STRETCH_ROWS = 1 << 14
@@ -126,3 +188,113 @@ def each(task: Callable[[int], None], *, count: int, what: str = "feature") -> N
             done()
 
     over_cores(run, count=count, chunks_per_core=max(count, 1))
+
+
+# The smallest leaf: trees each leaf of which holds at least a given share of the contexts that were known.
+
+
+SHARE_ROUNDING = 1e-9  # by which a leaf may seem smaller than it is
+
+
+@dataclass(frozen=True, eq=False)
+class SmallestLeaf:
+    """What every leaf of a tree must hold.
+
+    share: of the known contexts, at least.
+    known: these contexts, told apart by what trees may ask.
+    """
+
+    share: float
+    known: KnownContexts
+
+    def __post_init__(self) -> None:
+        number(self.share, name="leaf, the share that every leaf must hold,", above=0.0, most=1.0)
+
+    @property
+    def least(self) -> float:
+        """The share, less rounding."""
+        return self.share - SHARE_ROUNDING
+
+    @cached_property
+    def roots(self) -> BoolArray:
+        """Which splits (S,) leave enough on either side."""
+        known, layout = self.known, self.known.bins.layout
+        if known.bins.n_splits == 0:
+            return np.empty(0, dtype=np.bool_)
+        return both_large(sum_one(known.codes, known.weights[:, None], layout.starts), layout, self.least)
+
+    def below(self, j: int) -> BoolArray:
+        """Which splits (splits of j, 2, S + 1) may follow on the left and the right of each split of feature j.
+
+        The last of each row says whether the split of feature j may be at all.
+        """
+        return large_below(self._histograms.of(j), j, self.known.bins.layout, self.least)
+
+    def holds(self, root: Node) -> bool:
+        """Whether every leaf of a tree is large enough."""
+        known = self.known.contexts
+
+        def fits(node: Node, here: BoolArray) -> bool:
+            if isinstance(node, int):
+                return float(self.known.weights[here].sum()) >= self.least
+            passed = node.test(known)
+            return fits(node.then, here & passed) and fits(node.otherwise, here & ~passed)
+
+        return fits(root, np.ones(len(known), dtype=np.bool_))
+
+    def describe(self) -> str:
+        """The same in words."""
+        return f"each leaf with {100 * self.share:g} % or more of {self.known.n:,} known contexts"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"share": self.share, "known": self.known.to_json()}
+
+    @classmethod
+    def from_json(cls, given: Fields) -> SmallestLeaf:
+        """What `to_json` wrote."""
+        given.check_known(("share", "known"))
+        return cls(given.number("share"), KnownContexts.from_json(given.fields("known", of="known contexts")))
+
+    @cached_property
+    def _histograms(self) -> Histograms:
+        return Histograms(self.known.codes, self.known.weights[:, None], self.known.bins.layout)
+
+
+@kernel
+def both_large(sums: FloatArray, layout: Layout, least: float) -> BoolArray:
+    """Which splits (S,) leave `least` or more on either side; sums (all bins, 1)."""
+    run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
+    total = side_totals(sums, layout.starts[0], layout.starts[1])[0]
+    out = np.empty(run_splits[-1], dtype=np.bool_)
+    for r in range(adding.shape[0]):
+        left = 0.0
+        for t in range(run_splits[r + 1] - run_splits[r]):
+            left = sums[run_bins[r] + t, 0] + (left if adding[r] else 0.0)
+            out[run_splits[r] + t] = left >= least and total - left >= least
+    return out
+
+
+@kernel
+def large_below(block: FloatArray, j: int, layout: Layout, least: float) -> BoolArray:
+    """Which splits may follow on either side of each split of feature j (splits of j, 2, S + 1), as `below` has it.
+
+    block (bins of j, all bins, 1): sums by the bins of j and of every feature.
+    """
+    first, last = layout.split_starts[j], layout.split_starts[j + 1]
+    n_splits = layout.run_splits[-1]
+    out = np.empty((last - first, 2, n_splits + 1), dtype=np.bool_)
+    whole = np.zeros((block.shape[1], block.shape[2]))
+    for b in range(block.shape[0]):
+        whole += block[b]
+    left = np.zeros_like(whole)
+    for s in range(last - first):
+        moved, adding = bin_moved(layout, j, first + s)
+        next_left(left, block, moved, adding)
+        right = whole - left
+        total_left = side_totals(left, layout.starts[j], layout.starts[j + 1])[0]
+        total_right = side_totals(right, layout.starts[j], layout.starts[j + 1])[0]
+        large_left, large_right = both_large(left, layout, least), both_large(right, layout, least)
+        for t in range(n_splits):  # a slice would take seconds to compile
+            out[s, 0, t], out[s, 1, t] = large_left[t], large_right[t]
+        out[s, 0, n_splits] = out[s, 1, n_splits] = total_left >= least and total_right >= least
+    return out

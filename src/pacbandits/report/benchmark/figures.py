@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.benchmark.facts import CaseFacts
-from pacbandits.benchmark.intervals import IntervalEstimate, mean_interval
-from pacbandits.benchmark.rows import Row
-from pacbandits.benchmark.standings import BASELINE, OURS, CaseStanding, Line, Score, Yardstick
-from pacbandits.benchmark.yardsticks import regret_curve
-from pacbandits.report.benchmark.words import show_count
+from pacbandits.benchmark.cases import Row
+from pacbandits.benchmark.results import CaseFacts
+from pacbandits.benchmark.standings import (
+    BASELINE,
+    OURS,
+    CaseStanding,
+    IntervalEstimate,
+    Line,
+    Score,
+    Yardstick,
+    mean_interval,
+    regret_curve,
+)
+from pacbandits.report.benchmark.tables import show_count
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, say
 from pacbandits.report.numbers import show_in_figure
 

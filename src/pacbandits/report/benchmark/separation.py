@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pacbandits.benchmark.intervals import IntervalEstimate
-from pacbandits.benchmark.rows import Row
+from pacbandits.benchmark.cases import Row
 from pacbandits.benchmark.separation import SHAPES, Curve, Separation, SeparationPoint, Shape, separations
-from pacbandits.benchmark.standings import BASELINE, OURS
+from pacbandits.benchmark.standings import BASELINE, OURS, IntervalEstimate
 from pacbandits.report.benchmark.figures import colour_of
-from pacbandits.report.benchmark.page import Chapter
-from pacbandits.report.benchmark.tables import result_table
-from pacbandits.report.benchmark.words import NONE, show_count
+from pacbandits.report.benchmark.report import Chapter
+from pacbandits.report.benchmark.tables import NONE, result_table, show_count
 from pacbandits.report.document import Table
 from pacbandits.report.figures import GREY, pyplot
 from pacbandits.report.numbers import show_in_figure

@@ -3,26 +3,116 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from statistics import median
 
-from pacbandits.benchmark.findings import BenchmarkFindings
-from pacbandits.benchmark.standings import OURS, CaseStanding, Line, Score, Yardstick
-from pacbandits.errors import one_line
-from pacbandits.report.benchmark.words import (
-    NONE,
-    claim_words,
-    knob_of,
-    show_bracket_ratio,
-    show_clock,
-    show_count,
-    show_errors,
-    show_lost,
-    show_ratio,
-    show_score,
-    show_stopping,
-    verdict_words,
+from pacbandits.algorithms import profile_of
+from pacbandits.benchmark.claims import TOLERATED_RATIO, BenchmarkFindings, ClaimVerdict
+from pacbandits.benchmark.standings import (
+    OURS,
+    CaseStanding,
+    IntervalEstimate,
+    Line,
+    Score,
+    Stopped,
+    Yardstick,
+    share_interval,
 )
+from pacbandits.errors import InputError, one_line
 from pacbandits.report.document import Side, Table
 from pacbandits.report.numbers import show_bracket, show_number
+
+# Numbers of a benchmark as people read them.
+
+
+NONE = "—"
+
+
+def show_count(samples: float, *, most: int) -> str:
+    """A number of interactions; beyond what may be played, that it is more."""
+    return f"{samples:,.0f}" if math.isfinite(samples) else f"> {most:,}"
+
+
+def show_stopping(samples: IntervalEstimate, *, most: int) -> str:
+    """A number of interactions and its interval: 338 (310–352), 900 (700–> 1,000), > 1,000."""
+    middle = show_count(samples.value, most=most)
+    if samples.low == 0.0 and not math.isfinite(samples.high):  # too few runs to say
+        return middle
+    if not math.isfinite(samples.low):
+        return middle
+    return f"{middle} ({samples.low:,.0f}–{show_count(samples.high, most=most)})"
+
+
+def show_score(score: Score | None, yardstick: Yardstick, *, most: int, brief: bool = False) -> str:
+    """What an algorithm takes by a yardstick; brief: without the interval."""
+    if score is None or (yardstick == "certified" and score.certified is None):
+        return NONE
+    found = score.oracle.samples if yardstick == "oracle" or score.certified is None else score.certified.samples
+    return show_count(found.value, most=most) if brief else show_stopping(found, most=most)
+
+
+def show_ratio(ratio: IntervalEstimate) -> str:
+    """A ratio and its interval, with two digits behind the point."""
+    if math.isnan(ratio.value):
+        return NONE
+    low, value, high = (f"{x:.2f}" if math.isfinite(x) else "∞" for x in (ratio.low, ratio.value, ratio.high))
+    return f"{value} ({low}–{high})"
+
+
+def show_bracket_ratio(bracket: tuple[float, float] | None) -> str:
+    """A ratio that is known to lie in a bracket."""
+    if bracket is None:
+        return NONE
+    low, high = (f"{x:.3g}" if math.isfinite(x) else "∞" for x in bracket)
+    return low if low == high else f"{low} … {high}"
+
+
+def show_errors(found: Stopped | None) -> str:
+    """How often a proof was wrong, of how many runs, and the largest error rate that fits."""
+    if found is None:
+        return NONE
+    return f"{found.wrong} of {found.runs} (≤ {show_clock(100 * found.error.high)} %)"
+
+
+def show_lost(lost: IntervalEstimate) -> str:
+    """Reward lost, and its interval."""
+    if not math.isfinite(lost.value):
+        return NONE
+    ends = "" if not math.isfinite(lost.high) else f" ({_digits(lost.low)}–{_digits(lost.high)})"
+    return _digits(lost.value) + ends
+
+
+def show_clock(value: float) -> str:
+    """Seconds, microseconds or percent, with two digits."""
+    if not math.isfinite(value):
+        return NONE
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def knob_of(score: Score) -> str:
+    """The options of an algorithm; `default` if it has its published ones."""
+    if score.role == "default":
+        return "default"
+    _, _, options = score.spec.partition(":")
+    return options or score.spec
+
+
+def claim_words(verdict: ClaimVerdict) -> str:
+    """What we claim of a case."""
+    return "first" if verdict.large else f"≤ {TOLERATED_RATIO:g}"
+
+
+def verdict_words(verdict: ClaimVerdict) -> str:
+    """What came of it: kept or broken, and whether by more than chance."""
+    if verdict.kept is None:
+        return "nobody is done"
+    outcome = "kept" if verdict.kept else "broken"
+    return outcome if verdict.beyond_chance else f"{outcome}, within chance"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
 
 Cells = tuple[str, ...]
 
@@ -232,3 +322,111 @@ def _show_rho(low: float | None, high: float | None) -> str:
         return NONE
     # Brackets are narrow, and three digits are all that anybody compares.
     return show_number(high, digits=3) if high <= 1.02 * low else show_bracket(low, high)
+
+
+# Tables of where others are better than ours, and of the proofs that others make.
+
+
+Pair = tuple[float, float]  # a figure of theirs and the same of ours
+
+
+def better_table(findings: BenchmarkFindings) -> Table:
+    """Where each algorithm is better than ours: the number of cases, of those that both played, and by how much."""
+    rows: list[Cells] = []
+    for entry in findings.entries:
+        both = [(a, b, one) for one in findings.standings if (a := _of(one, entry)) and (b := _of(one, OURS))]
+        if entry == OURS or not both:
+            continue
+        cells = (
+            _compared((a.by("certified"), b.by("certified")) for a, b, one in both if one.row.certified),
+            _compared((a.by("oracle"), b.by("oracle")) for a, b, _ in both),
+            _compared((a.cost.lost.value, b.cost.lost.value) for a, b, _ in both),
+            _compared((a.cost.decision_microseconds, b.cost.decision_microseconds) for a, b, _ in both),
+            _compared((a.cost.microseconds_a_sample, b.cost.microseconds_a_sample) for a, b, _ in both),
+        )
+        rows.append((entry, *cells, _classes(both[0][0])))
+    return result_table(
+        "Where others are better than coda",
+        (
+            "algorithm",
+            "sooner proven",
+            "sooner right",
+            "less reward lost",
+            "faster decisions",
+            "less time an interaction",
+            "classes",
+        ),
+        tuple(rows),
+        "Cases in which an algorithm with its published options has the smaller figure, of all cases that both played, "
+        "and in brackets its figure over coda's in the middle case. Reward lost: up to the median at which uniform is "
+        "certified, and who is done earlier goes on with its answer. Decisions: to say the probabilities of all "
+        "actions for one context, which Vowpal Wabbit looks up in a table that it makes between rounds, and lin-ts "
+        "finds by draws. Time an interaction: to choose and learn, over the interactions of a run. Classes: the "
+        "policies that it can search; some explore without one, by a regression.",
+    )
+
+
+def proofs_table(findings: BenchmarkFindings) -> Table:
+    """How often algorithms prove their answers themselves, how often they are wrong, and how long it takes them."""
+    rows: list[Cells] = []
+    for entry in findings.entries:
+        scores = [score for one in findings.standings if (score := _of(one, entry)) is not None]
+        found = [(score, score.own) for score in scores if score.own is not None]
+        if not found:
+            continue
+        runs, proven, wrong = (
+            sum(counts) for counts in zip(*((own.runs, own.stopped, own.wrong) for _, own in found), strict=True)
+        )
+        ratios = [own.samples.value / score.by("certified") for score, own in found if math.isfinite(own.samples.value)]
+        known = [ratio for ratio in ratios if ratio > 0]  # our certificate accepts, too
+        rows.append(
+            (
+                entry,
+                f"{len(found)}",
+                f"{proven} of {runs}",
+                f"{wrong}",
+                f"{show_clock(100 * share_interval(wrong, runs).high)} %",
+                f"{median(known):.2f} ({len(known)} of {len(found)})" if known else NONE,
+            )
+        )
+    return result_table(
+        "Proofs of their own",
+        ("algorithm", "cases", "proven", "wrong", "error rate at most", "own / our certificate"),
+        tuple(rows),
+        "Runs with published options that stopped by a proof of the algorithm's own within what may be played, and how "
+        "many of these answers are not within ε; the largest error rate that fits all runs (95 %). Then what its proof "
+        "takes over what our certificate takes on the same log, the middle of the cases in which half of the runs have "
+        "both.",
+    )
+
+
+def _of(one: CaseStanding, entry: str) -> Score | None:
+    line = one.line(entry, one.yardstick)
+    return None if line is None else line.default or line.best
+
+
+def _compared(pairs: Iterable[Pair]) -> str:
+    """In how many cases theirs is less, and the middle of its ratios to ours where there is one."""
+    listed = list(pairs)
+    if not listed:
+        return NONE
+    return f"{sum(a < b for a, b in listed)} of {len(listed)}{_middle(listed)}"
+
+
+def _middle(pairs: Sequence[Pair]) -> str:
+    ratios = sorted(_ratio(a, b) for a, b in pairs if not (math.isnan(a) or math.isnan(b)) and (a or b))
+    middle = median(ratios) if ratios else math.inf
+    return f" ({show_clock(middle)})" if math.isfinite(middle) else ""
+
+
+def _ratio(a: float, b: float) -> float:
+    if not math.isfinite(a):
+        return math.inf if math.isfinite(b) else 1.0
+    return a / b if b else math.inf
+
+
+def _classes(score: Score) -> str:
+    try:
+        return one_line(profile_of(score.spec).classes)
+    except InputError:
+        return NONE

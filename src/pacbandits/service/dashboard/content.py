@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from pacbandits.errors import InputError, count_of, one_line
 from pacbandits.policies import TreePolicy, chosen_from_json
-from pacbandits.policies.trees.tree import leaves
+from pacbandits.policies.trees.tree_policy import leaves
 from pacbandits.records import Lottery, Policy
-from pacbandits.records.mixture import describe_chosen
+from pacbandits.records.policy import describe_chosen
 from pacbandits.report.document import (
     Bar,
     Bars,
@@ -37,9 +37,8 @@ from pacbandits.report.document import (
     Tree,
 )
 from pacbandits.report.numbers import about, percent, show_interval, show_short, show_signed
-from pacbandits.report.page import tree_block
-from pacbandits.service.dashboard.reading import Given, Span
-from pacbandits.service.dashboard.words import (
+from pacbandits.report.result_report import tree_block
+from pacbandits.service.dashboard.sentences import (
     DOUBTFUL,
     alarms,
     bound,
@@ -55,6 +54,7 @@ from pacbandits.service.dashboard.words import (
     sentence,
     width,
 )
+from pacbandits.service.dashboard.status import Given, Span
 
 FIRST_EVENTS = 8  # shown at once; the others on demand
 MAX_TABLE_ROWS = 50

@@ -15,8 +15,8 @@ from pacbandits.errors import count_of, one_line
 from pacbandits.report.html import make_environment, render_blocks, safe, style_sheet
 from pacbandits.report.numbers import show_short
 from pacbandits.service.dashboard.content import experiment_sections
-from pacbandits.service.dashboard.reading import Given
-from pacbandits.service.dashboard.words import alarms, day, headline, moment, news, state
+from pacbandits.service.dashboard.sentences import alarms, day, headline, moment, news, state
+from pacbandits.service.dashboard.status import Given
 from pacbandits.version import __version__
 
 if TYPE_CHECKING:

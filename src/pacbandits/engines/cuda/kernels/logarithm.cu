@@ -1,4 +1,4 @@
-// The logarithm of pacbandits.certificate.logarithm: the same operations in the same order, none of them fused, so that
+// The logarithm of pacbandits.certificate.ledger: the same operations in the same order, none of them fused, so that
 // it is the same to the last bit. That file says how far it is off, and why it is never too large.
 //
 // This stands before the kernels that take logarithms; see modules.py.

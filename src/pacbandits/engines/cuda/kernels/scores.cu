@@ -1,6 +1,6 @@
 // What rows say of every action: log-wealth, gaps, values; as whole numbers. Each row is a context of its own.
 //
-// The same operations in the same order as pacbandits.certificate.rows, and products are not fused with sums, so that
+// The same operations in the same order as pacbandits.certificate.ledger, and products are not fused with sums, so that
 // all numbers are those of the processor to the last bit.
 //
 // Told when it is compiled: ACTIONS; SINGLE, 1 where predictions are of single precision; THREADS of a block.

@@ -1,6 +1,6 @@
 // How good a policy is: plain scores of rows, and the log-wealth of bets on its value and on those of single actions.
 //
-// The same operations in the same order as pacbandits.certificate.bounding, and products are not fused with sums, so
+// The same operations in the same order as pacbandits.certificate.intervals, and products are not fused with sums, so
 // that all whole numbers are those of the processor to the last bit.
 //
 // What is bounded goes by kinds: 0, the policy; 1 + a, its lead over action a; 1 + ACTIONS + a, action a alone.

@@ -1,0 +1,340 @@
+"""Play a suite into a folder by several processes, resume it, and estimate the time left."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from pacbandits.benchmark.cases import Row, Task
+from pacbandits.benchmark.results import (
+    SUITE,
+    BenchmarkSession,
+    CaseFacts,
+    Description,
+    Failure,
+    Key,
+    Misfit,
+    Results,
+    Selection,
+    environment,
+    read_description,
+    read_facts,
+    read_failures,
+    read_misfits,
+    task_of,
+)
+from pacbandits.benchmark.runs import Done, Job, do, failure_of
+from pacbandits.benchmark.suites import Suite
+from pacbandits.engines.processes import each
+from pacbandits.errors import InputError, count_of
+from pacbandits.version import __version__
+
+# Estimate the time left of a suite from the runs so far; cases and algorithms differ by factors of hundreds.
+
+
+Kind = tuple[str, str]  # a case and the spec of an algorithm
+
+
+@dataclass
+class Pace:
+    """What runs took, of earlier commands and of this one.
+
+    runs: how many, by kind.
+    seconds: of a core, by kind.
+    spent: seconds of a core by this command, which tell what else its time goes into, and how many cores it has.
+    """
+
+    runs: Counter[Kind] = field(default_factory=Counter[Kind])
+    seconds: defaultdict[Kind, float] = field(default_factory=lambda: defaultdict(float))
+    spent: float = 0.0
+
+    def note(self, row: Row, *, now: bool) -> None:
+        """Add a run; now: of this command."""
+        kind, seconds = (row.case, row.algorithm), row.seconds + row.seconds_certifying
+        self.runs[kind] += 1
+        self.seconds[kind] += seconds
+        self.spent += seconds if now else 0.0
+
+    def time_left(self, waiting: Mapping[Kind, int], *, elapsed: float, processes: int) -> float | None:
+        """Seconds until so many runs of each kind are played; None while nothing is known.
+
+        A kind that was not played takes as long as those of its case, a case that was not as long as the others.
+
+        elapsed: seconds since this command began. processes: that it plays with, which tells before its first run ends.
+        """
+        if not self.runs:
+            return None
+        of_case, runs_of_case = defaultdict[str, float](float), Counter[str]()
+        for kind, runs in self.runs.items():
+            of_case[kind[0]] += self.seconds[kind]
+            runs_of_case[kind[0]] += runs
+        overall = sum(self.seconds.values()) / self.runs.total()
+
+        def expected(kind: Kind) -> float:
+            if self.runs[kind]:
+                return self.seconds[kind] / self.runs[kind]
+            case = kind[0]
+            return of_case[case] / runs_of_case[case] if runs_of_case[case] else overall
+
+        core_seconds = sum(count * expected(kind) for kind, count in waiting.items() if count)
+        return core_seconds * (elapsed / self.spent if self.spent else 1.0 / max(processes, 1))
+
+
+# Playing a suite into a folder, by several processes: what is there is not played again, whatever ended the last try.
+#
+# Runs with the first seed come first, of all cases and entries, then those with the next: so what is there early can be
+# compared. Each run is the same whoever plays it, and when.
+
+
+RUNS_PER_PROCESS = 200
+ROWS_PER_PART = 50
+SECONDS_PER_PART = 5.0
+MAX_DEATHS = 5  # of processes one after the other, before a suite is given up
+
+
+@dataclass(frozen=True)
+class SuiteProgress:
+    """How far a suite is.
+
+    wanted: runs of the suite, but for those of algorithms that refused.
+    done: of these, rows of the folder.
+    played: of these, by this command.
+    misfits: algorithms that refused a case.
+    failures: runs of this command that ended in an error.
+    seconds: since this command began to play.
+    seconds_left: until all is there, by what runs of the same kind took; None while nothing is known.
+    """
+
+    wanted: int
+    done: int
+    played: int
+    misfits: tuple[Misfit, ...]
+    failures: tuple[Failure, ...]
+    seconds: float
+    seconds_left: float | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to play."""
+        return self.done >= self.wanted
+
+
+Watch = Callable[[SuiteProgress], None]
+
+
+def run_suite(
+    suite: Suite, results: Results, *, jobs: int, command: str = "", fresh: bool = False, watch: Watch | None = None
+) -> SuiteProgress:
+    """Play what a folder lacks of a suite; what was done is kept also when this is interrupted.
+
+    jobs: how many processes play at once; 0 for this one itself.
+    command: as it was typed, for the record.
+    fresh: forget what the folder holds.
+    watch: is told how far it is.
+
+    Raises:
+        InputError: When the folder holds other things, or runs of another version or of other cases by these names.
+        KeyboardInterrupt: On Ctrl-C, once all is kept.
+    """
+    with results.held():
+        if fresh:
+            results.empty()
+        results.compact()
+        played = _Playing.begun(suite, results, command=command, watch=watch)
+        try:
+            played.go_on(jobs)
+        finally:
+            played.keep_all()
+        return played.tally()
+
+
+@dataclass
+class _Playing:
+    """A suite while it is played.
+
+    suite: which.
+    results: where to.
+    description: of the folder, before this command.
+    session: this command.
+    watch: is told how far it is.
+    done: keys of rows that are there.
+    facts: of cases, also of other suites.
+    misfits: also of other suites.
+    failures: of earlier commands, but for what is tried again.
+    waiting: rows that are not written yet.
+    wanted: keys of the suite, but for those of algorithms that refused.
+    there: how many of these are done.
+    left: how many are not, by case and algorithm.
+    pace: what runs take.
+    processes: that play.
+    """
+
+    suite: Suite
+    results: Results
+    description: Description
+    session: BenchmarkSession
+    watch: Watch | None
+    done: set[Key]
+    facts: list[CaseFacts]
+    misfits: list[Misfit]
+    failures: list[Failure]
+    waiting: list[Row] = field(default_factory=list[Row])
+    began: float = field(default_factory=time.monotonic)
+    written: float = field(default_factory=time.monotonic)
+    failed: list[Failure] = field(default_factory=list[Failure])
+    wanted: frozenset[Key] = frozenset()
+    there: int = 0
+    left: Counter[Kind] = field(default_factory=Counter[Kind])
+    pace: Pace = field(default_factory=Pace)
+    processes: int = 1
+    played: int = 0
+    deaths: int = 0
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        self._count()
+
+    @classmethod
+    def begun(cls, suite: Suite, results: Results, *, command: str, watch: Watch | None) -> _Playing:
+        """What the folder, which must be held, has of a suite; a sentence where it has something else."""
+        known = (results.path / SUITE).exists()
+        description = read_description(results.path) if known else Description()
+        rows, wanted = results.asked(), {task.key: task for task in suite.tasks()}
+        _check_same(results, description, rows, wanted)
+        began = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        session = BenchmarkSession(command, began, environment(), asked=Selection.of(suite))
+        # Also now, for a command that is killed.
+        results.describe(description.with_suite(suite).with_session(session))
+        pace = Pace()
+        for row in rows:
+            pace.note(row, now=False)
+        return cls(
+            suite=suite,
+            results=results,
+            pace=pace,
+            description=description.with_suite(suite),
+            session=session,
+            watch=watch,
+            done={task_of(row).key for row in rows},
+            facts=read_facts(results.path),
+            misfits=read_misfits(results.path),
+            failures=[one for one in read_failures(results.path) if one.suite and _key(one) not in wanted],
+        )
+
+    def go_on(self, processes: int) -> None:
+        """Play what is left."""
+        self.processes = processes
+        self._tell()
+        jobs = self._jobs()
+        playing = (
+            each(do, None, jobs, processes=processes, jobs_per_process=RUNS_PER_PROCESS, lost=self._lost)
+            if processes
+            else (do(None, job) for job in jobs)
+        )
+        with closing(playing) as coming:
+            for one in coming:
+                self.memory_bytes = max(one.memory_bytes or 0, self.memory_bytes or 0) or None
+                self._take(one.result)
+                self._tell()
+
+    def keep_all(self) -> None:
+        """Write all that is known; of the rows one table."""
+        self._keep_rows()
+        self.results.compact()
+        self.results.put_failures([*self.failures, *self.failed])
+        seconds = round(time.monotonic() - self.began, 3)
+        session = replace(self.session, runs=self.played, seconds=seconds, peak_memory_bytes=self.memory_bytes)
+        self.results.describe(self.description.with_session(session))
+
+    def tally(self) -> SuiteProgress:
+        """How far it is."""
+        misfits = tuple(one for one in self.misfits if one.suite == self.suite.name)
+        seconds = time.monotonic() - self.began
+        left = self.pace.time_left(self.left, elapsed=seconds, processes=self.processes)
+        return SuiteProgress(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds, left)
+
+    def _jobs(self) -> Iterator[Job]:
+        """What is left, the first seed of all before the next; facts once every algorithm has played every case."""
+        facts = [case for case in self.suite.cases if not any(one.is_of(case) for one in self.facts)]
+        for task in sorted(self.suite.tasks(), key=lambda one: one.seed):
+            if facts and task.seed > 0:
+                yield from facts
+                facts = []
+            if task.key in self.wanted and task.key not in self.done:
+                yield task
+        yield from facts
+
+    def _count(self) -> None:
+        """Find out what is wanted, and how much of it is there."""
+        refused = {(one.suite, one.case, one.algorithm) for one in self.misfits}
+        self.wanted = frozenset(task.key for task in self.suite.tasks() if task.key[:3] not in refused)
+        self.there = len(self.wanted & self.done)
+        self.left = Counter((case, algorithm) for _, case, algorithm, _ in self.wanted - self.done)
+
+    def _take(self, result: Row | CaseFacts | Misfit | Failure) -> None:
+        """Keep what came of a job."""
+        if isinstance(result, Failure):
+            self.failed.append(result)
+            self.results.put_failures([*self.failures, *self.failed])
+            return
+        self.deaths = 0
+        if isinstance(result, CaseFacts):
+            self.facts.append(result)
+            self.results.put_facts(self.facts)
+        elif isinstance(result, Misfit):
+            if (result.suite, result.case, result.algorithm, 0) in self.wanted:  # or another seed of it was under way
+                self.misfits.append(result)
+                self.results.put_misfits(self.misfits)
+                self._count()
+        else:
+            self.waiting.append(result)
+            self.done.add(task_of(result).key)
+            self.played, self.there = self.played + 1, self.there + 1
+            self.left[result.case, result.algorithm] -= 1
+            self.pace.note(result, now=True)
+            if len(self.waiting) >= ROWS_PER_PART or time.monotonic() - self.written > SECONDS_PER_PART:
+                self._keep_rows()
+
+    def _keep_rows(self) -> None:
+        self.results.add(self.waiting)
+        self.waiting, self.written = [], time.monotonic()
+
+    def _lost(self, job: Job) -> Done:
+        """What is told of a job whose process was killed."""
+        self.deaths += 1
+        if self.deaths > MAX_DEATHS:
+            raise InputError(
+                f"{count_of(self.deaths, 'process', 'processes')} ended before their time, one after the other; is "
+                "memory short? Run it again with --jobs 1"
+            )
+        return Done(failure_of(job, "its process was killed; is memory short?"))
+
+    def _tell(self) -> None:
+        if self.watch is not None:
+            self.watch(self.tally())
+
+
+def _key(one: Failure) -> Key:
+    return one.suite, one.case, one.algorithm, one.seed
+
+
+def _check_same(results: Results, description: Description, rows: list[Row], wanted: dict[Key, Task]) -> None:
+    """Raise where a folder has rows of another version, or rows that are called as those that are wanted."""
+    remedy = "take another folder, or start anew with --fresh"
+    versions = {row.version for row in rows} | {description.version}
+    if versions != {__version__}:
+        other = sorted(versions - {__version__})[0]
+        raise InputError(f"{results.path} holds runs of version {other}, and this is {__version__}; {remedy}")
+    for row in rows:
+        now, before = wanted.get(task_of(row).key), task_of(row)
+        if now is not None and now != before:
+            what = "case" if now.case != before.case else "entry"
+            name = before.case.name if what == "case" else before.entry.spec
+            raise InputError(
+                f"{results.path} holds runs of another {what} by the name '{name}' than the suite '{row.suite}' has "
+                f"now; {remedy}"
+            )

@@ -1,0 +1,561 @@
+"""A log of any size after the first pass over its rows: facts, order, class, model, leaders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.certificate import Bets, Certificate, Claim
+from pacbandits.certificate.choosing import favourite_scores, marked_down
+from pacbandits.certificate.conventions import has_fixed_split, has_rounds, settling_row, worth_leading
+from pacbandits.certificate.learning import LearntClass, learn_from_blocks
+from pacbandits.certificate.learning_record import NO_SAMPLE, fewest_to_teach
+from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.summed.arrangement import (
+    NOT_EARLY,
+    Arrangement,
+    ByRound,
+    Shuffled,
+    by_mixed_rounds,
+    in_rows,
+    in_shuffled_rows,
+    in_two,
+)
+from pacbandits.certificate.summed.leading import Leading, Settle
+from pacbandits.certificate.summed.ledger import Setting, SummedLedger, make_setting
+from pacbandits.certificate.summed.limits import LIMITS, Limits
+from pacbandits.certificate.summed.worth import SummedWeighing
+from pacbandits.certificate.survey import LaidOut
+from pacbandits.certificate.worth import Decided
+from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
+from pacbandits.engines.base import ask_together, count_blocks
+from pacbandits.engines.local import BlockDigests, whole_digest
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.registry import learns
+from pacbandits.policies.summation import summing
+from pacbandits.records import Contexts, Log, Policy
+from pacbandits.rewards import RewardModel, first_model
+
+# What has to be known of a large log as a whole before its rows are asked anything.
+
+
+@runtime_checkable
+class SurveyedSource(Source, Protocol):
+    """Files whose rows were all looked at once.
+
+    samples: how many interactions there are, repeats included.
+    n_actions, action_names, reward_range, dates, assumed: as of a `Log`.
+    fixed_split: whether every row was played with the same propensities, which are all known.
+    round_counts: how many interactions each round has, by its number.
+    rounds_rise: whether rows stand in the order of their rounds.
+    max_repeats: how often a row occurred at the most.
+    """
+
+    @property
+    def samples(self) -> int: ...
+    @property
+    def n_actions(self) -> int: ...
+    @property
+    def action_names(self) -> tuple[str, ...] | None: ...
+    @property
+    def reward_range(self) -> tuple[float, float]: ...
+    @property
+    def dates(self) -> tuple[str, ...]: ...
+    @property
+    def assumed(self) -> tuple[str, ...]: ...
+    @property
+    def fixed_split(self) -> bool: ...
+    @property
+    def round_counts(self) -> dict[int, int]: ...
+    @property
+    def rounds_rise(self) -> bool: ...
+    @property
+    def max_repeats(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is told of a log in the place of its rows.
+
+    rows: how many there are.
+    samples: interactions, repeats included.
+    n_actions, action_names, reward_range, dates, assumed: as of a `Log`.
+    fixed_split: whether every row was played with the same propensities, which are all known.
+    rounds (rounds,): their numbers, rising.
+    round_counts (rounds,): interactions in each.
+    rounds_rise: whether rows stand in their order.
+    max_repeats: how often a row occurred at the most.
+    """
+
+    rows: int
+    samples: int
+    n_actions: int
+    action_names: tuple[str, ...] | None
+    reward_range: tuple[float, float]
+    dates: tuple[str, ...]
+    assumed: tuple[str, ...]
+    fixed_split: bool
+    rounds: IntArray
+    round_counts: FloatArray
+    rounds_rise: bool
+    max_repeats: int
+    units: None = None
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def n_units(self) -> int:
+        return self.samples
+
+    @property
+    def has_rounds(self) -> bool:
+        return len(self.rounds) > 1
+
+    @property
+    def round_sizes(self) -> FloatArray:
+        return self.round_counts
+
+
+def facts_of(source: Source) -> Facts:
+    """What is told of the rows of a source.
+
+    Raises:
+        InputError: When they are of people who come back, or rewards are late: these need all rows at once.
+    """
+    if isinstance(source, LogSource):
+        return _of_log(source.log)
+    if not isinstance(source, SurveyedSource):
+        raise InputError(f"rows of a {type(source).__name__} cannot be certified; open files by open_set")
+    counts = source.round_counts
+    numbers = sorted(counts)
+    return Facts(
+        rows=source.n_rows,
+        samples=source.samples,
+        n_actions=source.n_actions,
+        action_names=source.action_names,
+        reward_range=source.reward_range,
+        dates=source.dates,
+        assumed=source.assumed,
+        fixed_split=source.fixed_split,
+        rounds=np.array(numbers, dtype=np.int64),
+        round_counts=np.array([counts[number] for number in numbers], dtype=np.float64),
+        rounds_rise=source.rounds_rise,
+        max_repeats=source.max_repeats,
+    )
+
+
+def can_be_streamed(log: Log) -> bool:
+    """Whether sums over the rows of a log, in any order, are all that a certificate needs of it."""
+    return log.units is None and log.known is None and log.contexts.phi is None
+
+
+def _of_log(log: Log) -> Facts:
+    if not can_be_streamed(log):
+        what = "rewards came late" if log.known is not None else "people come back"
+        what = "contexts have features for each action" if log.contexts.phi is not None else what
+        raise InputError(f"{what}, which needs all rows at once; certify in memory, without --engine")
+    numbers, which = np.unique(log.rounds, return_inverse=True)
+    return Facts(
+        rows=len(log),
+        samples=log.samples,
+        n_actions=log.n_actions,
+        action_names=log.action_names,
+        reward_range=log.reward_range,
+        dates=log.dates,
+        assumed=log.assumed,
+        fixed_split=has_fixed_split(log) and not has_rounds(log),
+        rounds=numbers,
+        round_counts=np.rint(np.bincount(which, weights=log.weights)),
+        rounds_rise=bool((np.diff(log.rounds) >= 0).all()),
+        max_repeats=int(log.repeats.max()),
+    )
+
+
+def arrange_rows(
+    source: Source, facts: Facts, *, engine: Engine, ordered: bool, shuffle: bool, spared: int, early: int
+) -> tuple[Arrangement, bool]:
+    """The order in which rows count, and whether they are shuffled: as `conventions.arrange` has it.
+
+    spared: rows that only teach, where rows have no order. early: how many may teach at the most.
+    """
+    if ordered and shuffle:
+        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
+    if facts.has_rounds:
+        numbers, counts = facts.rounds, facts.round_counts
+        if facts.rows > early and not facts.rounds_rise:
+            return by_mixed_rounds(source, numbers, counts, early=early, engine=engine), False
+        return ByRound(numbers, counts, min(early, facts.rows)), False
+    if (ordered or shuffle) and facts.max_repeats > 1:
+        raise InputError(
+            "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; "
+            "certify it without that assumption"
+        )
+    if ordered:
+        return in_rows(facts.rows, early=early), False
+    if shuffle or (facts.fixed_split and facts.max_repeats == 1):
+        return in_shuffled_rows(facts.rows, early=early), True
+    if spared and facts.max_repeats > 1:
+        raise InputError(NO_SAMPLE)
+    return in_two(facts.rows, samples=facts.samples, spared=spared, early=early), False
+
+
+# Some rows of a large log brought into memory, through sums like everything else.
+#
+# Each row that is wanted has a place of its own, where whoever has the row adds its bits to zeros.
+
+
+class Places(Protocol):
+    """Which rows are wanted."""
+
+    @property
+    def count(self) -> int: ...
+
+    def places_of(self, start: int, block: Log) -> IntArray:
+        """The place (n,) of each row of a block; -1 for those that are not wanted."""
+        ...
+
+    def rounds_of(self, start: int, block: Log) -> IntArray:
+        """The round (n,) that each row of a block is to have."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyPlaces:
+    """The early rows, in the order in which rows count."""
+
+    arrangement: Arrangement
+
+    @property
+    def count(self) -> int:
+        return self.arrangement.early
+
+    def places_of(self, start: int, block: Log) -> IntArray:
+        return self.arrangement.places_of(start, block)
+
+    def rounds_of(self, start: int, block: Log) -> IntArray:
+        return self.arrangement.rounds_of(start, block)
+
+
+@dataclass(frozen=True)
+class EverySo:
+    """One row of so many, as they stand.
+
+    step: every how many.
+    n_rows: how many there are in all.
+    """
+
+    step: int
+    n_rows: int
+
+    @property
+    def count(self) -> int:
+        return -(-self.n_rows // self.step)
+
+    def places_of(self, start: int, block: Log) -> IntArray:
+        numbers = np.arange(start, start + len(block))
+        return np.where(numbers % self.step == 0, numbers // self.step, NOT_EARLY)
+
+    def rounds_of(self, start: int, block: Log) -> IntArray:
+        return block.rounds
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """The question for all rows that several want.
+
+    wanted: who wants which.
+    head: the first block, of whose shape all others are.
+    """
+
+    wanted: tuple[Places, ...]
+    head: Log
+
+    def begin(self) -> Sums:
+        width = _bits(self.head, self.head.rounds).shape[1]
+        return tuple(np.zeros((places.count, width), dtype=np.int64) for places in self.wanted)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        start = number * ROWS_PER_BLOCK
+        for places, out in zip(self.wanted, sums, strict=True):
+            where = places.places_of(start, block)
+            mine = np.flatnonzero(where != NOT_EARLY)
+            if mine.size:
+                out[where[mine]] += _bits(block, places.rounds_of(start, block))[mine]
+
+    def logs(self, sums: Sums) -> tuple[Log, ...]:
+        """The rows that each wants, as logs."""
+        return tuple(_log(bits, self.head) for bits in sums)
+
+
+def first_block(source: Source) -> Log:
+    """The first block of a source; raise unless its rows are cut into blocks as they are certified."""
+    head = next(iter(source.blocks(0, 1)))
+    if len(head) != min(source.n_rows, ROWS_PER_BLOCK):
+        raise InputError(f"rows are certified in blocks of {ROWS_PER_BLOCK:,}, and those of this source are others")
+    return head
+
+
+def gather(source: Source, wanted: tuple[Places, ...], *, engine: Engine, head: Log, what: str) -> tuple[Log, ...]:
+    """Some rows as logs, one for each who wants some."""
+    asked = Gathered(wanted, head)
+    return asked.logs(engine.ask(source, asked, what=what))
+
+
+def _bits(block: Log, rounds: IntArray) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """The bits (n, all) of rows: features, action, reward, propensities, round, repeats, ids and least propensities."""
+    ids = () if block.contexts.ids is None else (block.contexts.ids[:, None],)
+    least = () if block.least is None else (block.least.view(np.int64),)
+    return np.concatenate(
+        [
+            np.ascontiguousarray(block.contexts.features).view(np.int64),
+            block.actions[:, None],
+            block.rewards[:, None].view(np.int64),
+            np.ascontiguousarray(block.propensities).view(np.int64),
+            np.asarray(rounds, dtype=np.int64)[:, None],
+            block.repeats[:, None],
+            *ids,
+            *least,
+        ],
+        axis=1,
+    )
+
+
+def _log(bits: np.ndarray[tuple[int, int], np.dtype[np.int64]], head: Log) -> Log:
+    n, d, actions, known = len(bits), head.contexts.n_features, head.n_actions, head.contexts
+    widths = [d, 1, 1, actions, 1, 1, 0 if known.ids is None else 1, 0 if head.least is None else actions]
+    parts = np.split(bits, np.cumsum(widths)[:-1], axis=1)
+    features, action, reward, propensities, rounds, repeats, ids, least = (np.ascontiguousarray(one) for one in parts)
+    contexts = Contexts(
+        features=features.view(np.float64),
+        names=known.names,
+        categories=known.categories,
+        ids=None if known.ids is None else ids[:, 0],
+        weights=np.full(n, 1.0 / n),
+    )
+    return replace(
+        head,
+        contexts=contexts,
+        actions=action[:, 0],
+        rewards=reward.view(np.float64)[:, 0],
+        propensities=propensities.view(np.float64),
+        rounds=rounds[:, 0],
+        repeats=repeats[:, 0],
+        least=None if head.least is None else least.view(np.float64),
+    )
+
+
+# A log of any size after the first pass over its rows, and how `certify` lays it out: order, class, model, leaders.
+#
+# Bounded parts of the log teach how features are cut, what rewards to expect and who leads at first; every row bets. No
+# proof differs from that of a log in memory, only what a large log is learnt from; and sums are of whole numbers, so
+# that they are the same to the last bit wherever they are made.
+#
+# All of it follows from the rows, the class that was asked for and how rows may be arranged, so that who verifies can
+# follow it again.
+
+
+@dataclass(frozen=True, eq=False)
+class Surveyed:
+    """A log of any size after the first pass over its rows: the `LogSurvey` by sums of whole numbers.
+
+    source: where rows are.
+    engine: who adds up.
+    facts: of all of them.
+    arrangement: the order in which they count.
+    shuffled: whether they are.
+    in_order: whether rows are cut into blocks by their order, or after a shuffle.
+    early: the early rows, numbered by round.
+    watched: rows in which signs against the assumptions are looked for: all, or one of so many.
+    digest: of all rows.
+    spared: rows that only teach, where rows have no order.
+    limits: by which all this was found.
+    """
+
+    source: Source
+    engine: Engine
+    facts: Facts
+    arrangement: Arrangement
+    shuffled: bool
+    in_order: bool
+    early: Log
+    watched: Log
+    digest: str
+    spared: int
+    limits: Limits = LIMITS
+
+    @property
+    def rows(self) -> int:
+        return self.facts.rows
+
+    @property
+    def has_rounds(self) -> bool:
+        return self.facts.has_rounds
+
+    @property
+    def counts(self) -> FloatArray:
+        return self.arrangement.counts
+
+    rows_by_round = counts
+
+    @property
+    def has_order(self) -> bool:
+        """Whether something is known to have come before something else."""
+        return self.facts.has_rounds or (self.in_order and len(self.arrangement.counts) > 1)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What each round was planned to have, as `conventions.sizes_beforehand` has it."""
+        if self.in_order:
+            ends = getattr(self.arrangement, "ends")  # noqa: B009
+            return tuple(int(size) for size in np.diff(ends, prepend=0))
+        counts = self.arrangement.counts
+        return tuple(max(1, int(before)) for before in np.cumsum([0, *counts[:-1]]))
+
+    def setting(self, model: RewardModel) -> Setting:
+        """What scores are made from, with this reward model."""
+        return make_setting(
+            self.early, model, self.arrangement, learns=self.has_order, neighbours=self.limits.neighbours
+        )
+
+    def settling_round(self, spared: int) -> int | None:
+        """The round from which on the leader of shuffled rows stays."""
+        if not isinstance(self.arrangement, Shuffled):
+            return None
+        place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
+        return max(place, spared)
+
+    def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
+        if not led:
+            raise InputError("that a policy is the best itself (epsilon 0) is proven in memory; leave the engine out")
+        return lay_out(self, learnt, engine=self.engine, model=model, single=single)
+
+    def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> None:  # no reward is missing
+        return None
+
+    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> SummedWeighing:
+        samples, setting = self.facts.samples, self.setting(model)
+        return SummedWeighing(self.source, setting, decided, bets, engine=self.engine, samples=samples, needed=needed)
+
+
+def survey(
+    source: Source,
+    *,
+    engine: Engine,
+    spec: str | None,
+    ordered: bool,
+    shuffle: bool,
+    digested: bool = True,
+    limits: Limits = LIMITS,
+) -> Surveyed:
+    """The first pass over all rows: which of them are early, which are watched, and what names them all.
+
+    spec: of the class, if it is to be learnt from the first rows. digested: whether they are named.
+    """
+    facts = facts_of(source)
+    fewest = 0 if spec is None or not learns(spec) else fewest_to_teach(spec)
+    head = first_block(source)
+    arrangement, shuffled = arrange_rows(
+        source, facts, engine=engine, ordered=ordered, shuffle=shuffle, spared=fewest, early=limits.early
+    )
+    step = -(-facts.rows // limits.watched)
+    wanted = Gathered((EarlyPlaces(arrangement), EverySo(step, facts.rows)), head)
+    names = BlockDigests(count_blocks(facts.rows) if digested else 1)
+    questions = (wanted, names) if digested else (wanted,)
+    found = ask_together(engine, source, questions, what="reading")
+    early, watched = wanted.logs(found[0])
+    digest = whole_digest(found[1][0], n_rows=facts.rows) if digested else ""  # pyright: ignore
+    in_order = (ordered or shuffled) and not facts.has_rounds
+    return Surveyed(source, engine, facts, arrangement, shuffled, in_order, early, watched, digest, fewest, limits)
+
+
+def survey_certified(certificate: Certificate, source: Source, *, engine: Engine) -> Surveyed:
+    """The first pass over the rows of a certificate that was made by sums, arranged as it says."""
+    c = certificate
+    spec = c.learning.spec if c.learning is not None and c.learning.spared else None
+    by_rows = c.ordered and not c.shuffled
+    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled, limits=c.limits)
+
+
+def watched_rows(certificate: Claim, log: Log) -> Log:
+    """The rows of a log in which signs against a certificate's assumptions are looked for: all, or one of so many."""
+    if not isinstance(certificate, Certificate) or not certificate.summed:
+        return log
+    step = -(-len(log) // certificate.limits.watched)
+    return log.take(np.arange(0, len(log), step)) if step > 1 else log
+
+
+def survey_for(
+    source: Source,
+    policies: PolicyClass | LearntClass | str,
+    *,
+    engine: Engine,
+    contexts: Contexts | None,
+    ordered: bool,
+    shuffle: bool,
+    limits: Limits = LIMITS,
+) -> Surveyed:
+    """The same for a class, or its name; contexts: what it is learnt from, if not the first rows."""
+    spec = policies if isinstance(policies, str) and contexts is None else None
+    if isinstance(policies, LearntClass) and policies.learning is not None and policies.learning.spared:
+        spec = policies.learning.spec
+    return survey(source, engine=engine, spec=spec, ordered=ordered, shuffle=shuffle, limits=limits)
+
+
+def learn_policies(
+    surveyed: Surveyed, policies: PolicyClass | LearntClass | str, contexts: Contexts | None
+) -> LearntClass:
+    """The class, learnt from the first rows or from contexts if it was asked for by its name."""
+    if isinstance(policies, LearntClass):
+        return policies
+    if not isinstance(policies, str):
+        return LearntClass(policies, None)
+    early = surveyed.early
+    if surveyed.has_order:
+        return learn_from_blocks(policies, early, contexts, sizes=surveyed.arrangement.counts)
+    # Of rows without an order the first ones teach, and nothing is known to have come before anything else.
+    return learn_from_blocks(policies, replace(early, rounds=np.zeros(len(early), dtype=np.int64)), contexts)
+
+
+def lay_out(
+    surveyed: Surveyed,
+    learnt: LearntClass,
+    *,
+    engine: Engine,
+    model: RewardModel | None,
+    single: bool,
+    settle: Settle | None = None,
+) -> LaidOut:
+    """The model of every round, what is asked for sums, and the leaders.
+
+    model: if not the one that suits the first round. single: whether a lottery will not do. settle: as for
+    `Leading.lead`.
+    """
+    early, spared, policies = surveyed.early, learnt.spared, learnt.policies
+    setting = surveyed.setting(first_model(early) if model is None else model)
+    ledger = SummedLedger(surveyed.source, engine, setting, summing(policies), surveyed.facts.samples)
+    predictions = setting.predict(early.contexts, early.rounds, n_actions=early.n_actions)
+    leaders = None
+    if worth_leading(policies) and surveyed.has_order:
+        settled = surveyed.settling_round(spared)
+        one = single and not surveyed.shuffled
+        chooser = Leading(early, predictions, ledger, policies, single=one, settled=settled)
+        leaders = chooser.lead(sizes=surveyed.sizes, spared=spared, settle=settle)
+    found: list[Policy] = []  # by the first ε that is asked for, as every other takes more passes
+
+    def favourite(epsilon: float) -> Policy:
+        if leaders is not None and leaders.policies:
+            return leaders.policies[-1]  # as it plays no part
+        if not found:
+            rows = Ledger.of(early, predictions)
+            scores = favourite_scores(rows, policies, all_propensities=early.least is None)[0]
+            first = policies.argmax(rows.contexts, scores)
+            gaps, squares = ledger.gaps(first, before=ledger.n_rounds)
+            found.append(ledger.summing.policies.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon)))
+        return found[0]
+
+    return LaidOut(ledger, leaders, favourite)

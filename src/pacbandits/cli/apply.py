@@ -1,0 +1,217 @@
+"""`pacbandits apply`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pacbandits.cli.console import app, check_output, print_json, say, show, status
+from pacbandits.cli.log_options import open_proof
+from pacbandits.errors import InputError, count_of, one_line, plain, visible
+
+if TYPE_CHECKING:
+    from pacbandits.arrays import IntArray
+    from pacbandits.exports.rules import Action
+    from pacbandits.logs.customers import Customers
+    from pacbandits.proofs import Proof
+
+
+STANDARD_OUTPUT = Path("-")
+ACTION_COLUMN, PROPENSITY_COLUMN = "action", "propensity"
+
+
+@app.command("apply")
+def apply_policy(
+    certificate: Annotated[Path, typer.Argument(help="A certificate written by run or certify.")],
+    customers: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Parquet or CSV with one row per customer and the columns that the policy uses. Other columns are "
+            "kept unchanged."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write all columns and the action of each row to this file (.csv, .tsv or .parquet)."),
+    ] = None,
+    column: Annotated[
+        str,
+        typer.Option(
+            help="Name of the action column. For a mixture policy, the probability of the drawn action is written "
+            "beside it, in [cyan]propensity[/] or [cyan]NAME_propensity[/].",
+            metavar="NAME",
+        ),
+    ] = ACTION_COLUMN,
+    seed: Annotated[
+        int, typer.Option(help="Random seed of a mixture policy; the same seed gives the same actions.")
+    ] = 0,
+    sql: Annotated[Path | None, typer.Option(help="Write the policy as an SQL expression ([cyan]-[/]: print).")] = None,
+    draw: Annotated[
+        str | None,
+        typer.Option(
+            help="With --sql and a mixture policy: a column or SQL expression with a uniform draw from [0, 1) per row."
+        ),
+    ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            help="With --sql: the SQL dialect, [cyan]sqlite[/], [cyan]postgresql[/], [cyan]duckdb[/], "
+            "[cyan]bigquery[/], [cyan]snowflake[/] or [cyan]mysql[/], with its quoting and date functions. If "
+            "omitted, the SQL is standard: features derived from dates are expected as columns, and comments say how "
+            "to compute them."
+        ),
+    ] = None,
+    python: Annotated[
+        Path | None, typer.Option(help="Write the policy as a Python function ([cyan]-[/]: print).")
+    ] = None,
+    rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Apply a certified policy: choose the action of each row of a table, or export the policy as SQL, Python or JSON.
+
+    Without --out, print how many rows get each action. A mixture policy
+    draws an action for every row and writes its probability beside it: log
+    that as the propensity. The certificate is not rechecked here;
+    [cyan]pacbandits verify[/] does that.
+
+    [dim]Examples:
+    pacbandits apply proof.json customers.csv
+    pacbandits apply proof.json customers.csv --out actions.csv
+    pacbandits apply proof.json customers.parquet --out actions.parquet --column email --seed 7
+    pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
+    pacbandits apply proof.json --sql - --draw draw_of_today[/]
+    """
+    from pacbandits.report.document import ALARM
+
+    exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
+    _check_asked(customers, out=out, exports=exports, seed=seed)
+    if not column or not column.isprintable():
+        raise InputError(f"--column '{plain(column)}' must be a name that can be shown")
+    proof = open_proof(certificate, customers)
+    written = {path: _export(name, proof, draw=draw, dialect=dialect) for name, path in exports.items()}
+    if not proof.certificate.certified:
+        words = (
+            f"proves {proof.certificate.certified_epsilon:.3g} and not the {proof.certificate.epsilon:.3g} asked for"
+        )
+        say(f"note: the certificate {words}", err=True)
+    for alarm in proof.certificate.alarms:
+        say(f"{ALARM}the certificate is in doubt: {one_line(alarm)}", err=True)
+    if customers is not None:
+        _act(proof, customers, out=out, column=column, seed=seed, as_json=as_json)
+    for path, text in written.items():
+        _write(path, text)
+
+
+def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str, Path], seed: int) -> None:
+    """Raise, before anything is read, when what is asked for makes no sense."""
+    from pacbandits.logs.customers import check_ending
+
+    if customers is None and out is not None:
+        raise InputError(f"--out '{out}' is for the actions of customers; name their table after the certificate")
+    if customers is None and not exports:
+        raise InputError(
+            "there is nothing to do; name a table of customers, or where to write --sql, --python, --rules"
+        )
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, got {seed}")
+    places = [path for path in (out, *exports.values()) if path is not None]
+    printed = places.count(STANDARD_OUTPUT) + (customers is not None)
+    if printed > 1 and STANDARD_OUTPUT in places:
+        raise InputError("only one thing can be printed; name files for the others")
+    if len({path.resolve() for path in places}) < len(places):
+        raise InputError("two results would be written to one file; name another")
+    for path in places:
+        check_output(None if path == STANDARD_OUTPUT and path is not out else path)
+    if out is not None:
+        check_ending(out)
+    if customers is not None and any(
+        path.exists() and customers.exists() and path.samefile(customers) for path in places
+    ):
+        raise InputError(f"'{customers}' would be written over; name another file for the result")
+
+
+def _export(name: str, proof: Proof, *, draw: str | None, dialect: str | None) -> str:
+    """The policy in another language."""
+    from pacbandits.exports import to_python, to_rules, to_sql
+    from pacbandits.schema import json_text
+
+    policy, actions, dates = proof.policy.chosen, proof.policy.action_names, proof.policy.dates
+    if name == "sql":
+        text = to_sql(policy, actions=actions, draw=draw, dates=dates, dialect=dialect)
+        if "\\" in text:
+            words = "use a database that reads it as standard SQL does, which MySQL, BigQuery and Spark do not"
+            say(f"note: the SQL holds a backslash; {words}", err=True)
+        return text + "\n"
+    if name == "python":
+        return to_python(policy, actions=actions, dates=dates)
+    return json_text(to_rules(policy, actions=actions, dates=dates), indent=1) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    if path == STANDARD_OUTPUT:
+        if visible(text) != text:
+            raise InputError("the policy holds names that cannot be shown; write it to a file instead of '-'")
+        sys.stdout.write(text)
+        return
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {plain(error.strerror)}") from None
+
+
+def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: int, as_json: bool) -> None:
+    """Read a table, decide for every row, and write or count what was decided."""
+    from pacbandits.exports.rules import written_actions
+    from pacbandits.logs.customers import read_customers, write_customers
+    from pacbandits.records import Lottery
+    from pacbandits.report import applied_document
+
+    policy = proof.policy
+    drawn, names = isinstance(policy.chosen, Lottery), written_actions(policy.chosen, policy.action_names)
+    beside = PROPENSITY_COLUMN if column == ACTION_COLUMN else f"{column}_{PROPENSITY_COLUMN}"
+    with status() as tell:
+        tell(f"reading {customers}")
+        table = read_customers(customers, policy.asked)
+        if out is not None:
+            _check_free(table, [column, beside] if drawn else [column])
+        actions, propensities = policy.decide(table.contexts, seed=seed, tell=tell)
+        if out is not None:
+            tell(f"writing {out}")
+            added = {column: _named(names, actions)}
+            write_customers(out, table, added if propensities is None else added | {beside: propensities})
+    counted = _counts(names, actions)
+    if as_json:
+        alarms = {"alarms": list(proof.certificate.alarms)} if proof.certificate.alarms else {}
+        each = [{"action": name, "rows": count} for name, count in counted]
+        print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)} | alarms)
+    elif out is None:
+        show(applied_document(counted))
+    else:
+        said = ", ".join(f"{plain(name)} for {count:,}" for name, count in counted if count)
+        say(one_line(f"wrote {out}: {count_of(len(table), 'row')}, {said}"))
+
+
+def _check_free(table: Customers, names: list[str]) -> None:
+    for name in names:
+        if name in table.names:
+            raise InputError(
+                f"there is a column '{plain(name)}' already; call the column of actions otherwise, --column"
+            )
+
+
+def _named(names: tuple[Action, ...], actions: IntArray) -> object:
+    """Actions (n,) as they are written."""
+    from pacbandits.records.columns import pa
+
+    return pa.array(names).take(pa.array(actions))
+
+
+def _counts(names: tuple[Action, ...], actions: IntArray) -> list[tuple[Action, int]]:
+    """How many rows get each action, in the order of the actions."""
+    import numpy as np
+
+    counts: list[int] = np.bincount(actions, minlength=len(names)).tolist()
+    return list(zip(names, counts, strict=True))

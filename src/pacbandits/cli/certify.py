@@ -1,0 +1,460 @@
+"""`pacbandits certify`, and the options that restrict its policies: budgets, excluded actions, smallest leaves."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pacbandits.cli.console import (
+    PARTIAL,
+    SINGLE_HELP,
+    app,
+    as_rate,
+    check_output,
+    print_json,
+    say,
+    say_cost,
+    say_notices,
+    show,
+    status,
+)
+from pacbandits.cli.log_options import (
+    ActionColumn,
+    Actions,
+    Clip,
+    Engine,
+    Features,
+    LeastPropensity,
+    Position,
+    PropensityColumn,
+    RewardColumn,
+    RewardRange,
+    Scheduler,
+    Split,
+    Time,
+    TimeFormat,
+    Unit,
+    Without,
+    Workers,
+    check_engine,
+    open_engine,
+    read_contexts,
+    reading_options,
+)
+from pacbandits.errors import InputError, count_of, plain
+
+if TYPE_CHECKING:
+    from pacbandits.analysis import Request
+    from pacbandits.policies import Restrictions
+    from pacbandits.records import Log
+
+
+# Options for policies that one may deploy: budgets, barred actions, leaves that are not too small.
+
+
+SmallestLeaf = Annotated[
+    float | None,
+    typer.Option(
+        parser=as_rate,
+        metavar="SHARE",
+        help="Minimum share of the known contexts in every leaf of a tree.",
+    ),
+]
+ActionCosts = Annotated[
+    str | None,
+    typer.Option(
+        "--cost", metavar="A=1,B=2.5", help="Cost of each action, by name, for --max-cost; actions not named cost 0."
+    ),
+]
+MaxCost = Annotated[float | None, typer.Option(help="Maximum mean cost of a policy over the known contexts.")]
+MaxShare = Annotated[
+    str | None,
+    typer.Option(metavar="A=0.3", help="Maximum share of the known contexts that get an action."),
+]
+MaxTreated = Annotated[
+    float | None,
+    typer.Option(
+        parser=as_rate,
+        metavar="SHARE",
+        help="Maximum share of the known contexts that get an action other than --control.",
+    ),
+]
+Never = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WORDS",
+        help="Exclude an action for some contexts, [cyan]email: age <= 25[/] or [cyan]email: country = DE[/]; "
+        "--control is used there. May be repeated.",
+    ),
+]
+Control = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ACTION",
+        help="The action that means no treatment. The gain over it is reported, and it is used where another action "
+        "is excluded.",
+    ),
+]
+
+
+def restrictions_for(
+    log: Log,
+    *,
+    smallest_leaf: float | None,
+    cost: str | None,
+    max_cost: float | None,
+    max_share: str | None,
+    max_treated: float | None,
+    never: list[str] | None,
+    control: str | None,
+) -> Restrictions:
+    """Return the restrictions that were given, for the actions of a log."""
+    from pacbandits.policies import Restrictions
+
+    budgets = [
+        name
+        for name, given in (("--max-cost", max_cost), ("--max-share", max_share), ("--max-treated", max_treated))
+        if given is not None
+    ]
+    if len(budgets) > 1:
+        raise InputError(f"one budget at a time: {' and '.join(budgets)} are {len(budgets)}; leave all but one out")
+    costs = {} if cost is None else _numbers(cost, option="--cost")
+    if max_share is not None:
+        if costs:
+            raise InputError("--max-share is of one action, and takes no --cost; write --max-share email=0.3")
+        name, max_cost = _share(max_share, log)
+        costs = {name: 1.0}
+    return Restrictions(
+        smallest_leaf=smallest_leaf or 0.0,
+        cost=costs,
+        max_cost=max_cost,
+        max_treated=max_treated,
+        never=tuple(never or ()),
+        control=control,
+    )
+
+
+def _share(words: str, log: Log) -> tuple[str, float]:
+    """An action and its largest share, from `email=0.3`."""
+    from pacbandits.analysis import action_number
+    from pacbandits.logs.raw_log import read_share
+
+    name, equals, share = (part.strip() for part in words.rpartition("="))
+    if not equals or ("," in name and name not in (log.action_names or ())):
+        raise InputError(f"--max-share is of one action, as in email=0.3 or email=30%, not '{plain(words)}'")
+    action_number(name, log, of="--max-share")
+    return name, read_share(share, name)
+
+
+def _numbers(words: str, *, option: str) -> dict[str, float]:
+    """Numbers by the names of actions, from `a=1,b=2.5`."""
+    found: dict[str, float] = {}
+    for item in words.split(","):
+        name, equals, value = item.rpartition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"{option} takes numbers by the names of actions, as in email=2.5, not '{plain(item)}'")
+    return found
+
+
+# `pacbandits certify`.
+
+
+DEFAULT_EPSILON = 0.05  # of --asymptotic
+
+
+@app.command("certify")
+def certify_log(
+    log: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The data of the test, in CSV or Parquet; several files are read one after the other and may be "
+            "larger than memory. Default column names: [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of "
+            "the logged action) or [cyan]propensities[/] (lists) or [cyan]propensity_0[/], [cyan]propensity_1[/], … "
+            "(of all actions), optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; all other columns "
+            "are features. Also read: Vowpal Wabbit dsjson lines, Open Bandit feedback (.npz), and [cyan]actg175[/], "
+            "a past clinical trial."
+        ),
+    ],
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    split: Split = None,
+    propensity: PropensityColumn = None,
+    reward_range: RewardRange = None,
+    clip: Clip = False,
+    control: Control = None,
+    time: Time = None,
+    time_format: TimeFormat = None,
+    unit: Unit = None,
+    features: Features = None,
+    without: Without = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="Tolerance ε: the largest acceptable distance from the best policy, in reward units; 0 asks for the "
+            "best policy itself. If omitted, certify the smallest ε the log supports.",
+        ),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Error probability δ, between 0 and 1.")
+    ] = 0.05,
+    policies: Annotated[
+        str,
+        typer.Option(
+            help="Policy class to search, [cyan]name:key=value,…[/]; [cyan]pacbandits policies[/] lists them."
+        ),
+    ] = "trees:depth=2",
+    contexts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Contexts from before the experiment, in Parquet or CSV, from which to build the policy class. If "
+            "omitted, it is built from the log's first rounds, or its first 256 rows (987 with limits on shares or "
+            "costs), and these rows are not used as evidence."
+        ),
+    ] = None,
+    smallest_leaf: SmallestLeaf = None,
+    cost: ActionCosts = None,
+    max_cost: MaxCost = None,
+    max_share: MaxShare = None,
+    max_treated: MaxTreated = None,
+    never: Never = None,
+    actions: Actions = None,
+    least_propensity: LeastPropensity = None,
+    position: Position = None,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered",
+            help="The rows are in chronological order. A log without rounds can then be analysed sequentially, which "
+            "certifies a smaller ε; the certificate records this assumption.",
+        ),
+    ] = False,
+    shuffle: Annotated[
+        bool,
+        typer.Option(
+            "--shuffle",
+            help="Propensities never depended on earlier rows, nor did the end of the log, so the rows may be "
+            "shuffled. Not needed if all rows have the same propensities: those logs are shuffled anyway.",
+        ),
+    ] = False,
+    single: Annotated[
+        bool,
+        typer.Option("--single", help=f"{SINGLE_HELP} A log that is shuffled always gives a single policy."),
+    ] = False,
+    asymptotic: Annotated[
+        bool,
+        typer.Option(
+            "--asymptotic",
+            help="Make an approximate certificate instead of a proof: a normal approximation for a sample size fixed "
+            "in advance. It needs fewer samples and must not be used to decide when to stop.",
+        ),
+    ] = False,
+    draws: Annotated[
+        int | None, typer.Option(help="Bootstrap draws of --asymptotic, at least 1/δ (default: 500).")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of the bootstrap of --asymptotic (default: 0).")] = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the certificate to this file, for [cyan]pacbandits verify[/].")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write a report to this file, in HTML or Markdown ([cyan].md[/])."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="The plan of this trial, from [cyan]pacbandits plan --out[/], to compare the result with."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Find the best policy in the data of an A/B test and certify how close to optimal it is.
+
+    The table has one row per person or visit: features, the arm shown, and
+    the outcome. Name these columns ([cyan]--action[/], [cyan]--reward[/]) and how
+    people were assigned ([cyan]--split[/]).
+
+    The result is a proof, not an approximation: except with probability
+    [cyan]--delta[/], no policy of the class is better by more than the printed
+    ε. [cyan]--epsilon[/] asks for a certain ε; if the log does not support it,
+    the command estimates how many more rows are needed.
+
+    Exit code 3 if the requested ε is not certified or if the data
+    contradict an assumption (an alarm: counts that do not fit the split,
+    drift, or an empty interval). Alarms are printed first; resolve them first.
+
+    [dim]Examples:
+    pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
+    pacbandits certify test.csv --action variant --reward converted --propensity p --time shown_at --epsilon 0.01
+    pacbandits certify visits.csv --action variant --reward bought --split uniform --unit user_id
+    pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
+    pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
+    pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
+    pacbandits certify logs/2026-*/*.parquet --policies trees:depth=2 --epsilon 0.01
+    pacbandits certify s.parquet --engine dask --scheduler tcp://head:8786
+    pacbandits certify decisions.dsjson --reward-range -1 0
+    pacbandits certify feedback.npz --position 0[/]
+    """
+    from pacbandits.analysis import Request, analyse, is_streamed
+    from pacbandits.confidence import check_delta
+    from pacbandits.planning import load_plan
+    from pacbandits.report import certificate_document
+    from pacbandits.report.plan_report import happened
+    from pacbandits.report.result_report import check_report, happened_document, write_report
+
+    check_delta(delta)
+    _check_bootstrap(asymptotic, draws=draws, seed=seed)
+    check_engine(engine, scheduler=scheduler, workers=workers)
+    if asymptotic and report is not None:
+        raise InputError("a report is of a proof; leave out --report, or --asymptotic")
+    if asymptotic and engine is not None:
+        raise InputError("--asymptotic takes all rows in memory; leave out --engine")
+    check_output(certificate)
+    check_output(report)
+    check_report(report)
+    planned = None if plan is None else load_plan(plan)
+    reading = reading_options(
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        split=split,
+        reward_range=reward_range,
+        clip=clip,
+        time=time,
+        time_format=time_format,
+        unit=unit,
+        columns=features,
+        left_out=without,
+        n_actions=actions,
+        least_propensity=least_propensity,
+        position=position,
+    )
+    _check_contexts(contexts, log)
+    restricting = {
+        "smallest_leaf": smallest_leaf,
+        "cost": cost,
+        "max_cost": max_cost,
+        "max_share": max_share,
+        "max_treated": max_treated,
+        "never": never,
+        "control": control,
+    }
+    request = Request(
+        policies=policies,
+        restrict=partial(restrictions_for, **restricting),
+        epsilon=epsilon,
+        delta=delta,
+        contexts=None if contexts is None else read_contexts(contexts),
+        ordered=ordered or time is not None,
+        shuffle=shuffle,
+        single=single,
+        control=control,
+    )
+    if asymptotic:
+        certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)
+        return
+    with status() as tell:
+        with ExitStack() as stack:
+            who = None
+            if is_streamed(log, reading, engine=engine, epsilon=epsilon):
+                who = stack.enter_context(open_engine(engine or "stream", scheduler=scheduler, workers=workers))
+            result = analyse(log, reading, request, engine=who, progress=tell, notice=partial(say, err=True))
+        tell("computing values and gains")
+        summary = result.summary(proof=None if certificate is None else certificate.name)
+    made = result.certificate
+    if planned is not None:
+        summary = replace(summary, happened=happened(planned, made, result.log))
+    if report is not None:
+        write_report(summary, report)
+    if certificate is not None:
+        result.save(certificate)
+    if as_json:
+        print_json(result.to_json() | summary.to_json())
+    else:
+        say_notices(result.log)
+        if not summary.alarms:  # under an alarm the table begins with it
+            say("\n".join(summary.answer()) + "\n")
+        show(certificate_document(made, summary))
+        if summary.happened:
+            show(happened_document(summary.happened))
+    if not made.certified or summary.alarms:
+        raise typer.Exit(PARTIAL)
+
+
+def certify_approximately(
+    log: list[Path],
+    reading: dict[str, Any],
+    request: Request,
+    *,
+    draws: int | None,
+    seed: int | None,
+    certificate: Path | None,
+    as_json: bool,
+) -> None:
+    """Make a certificate by a normal approximation, and print it."""
+    from pacbandits.analysis import read_data
+    from pacbandits.certificate import certify_asymptotically, learn_class
+    from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
+    from pacbandits.progress import prefixed
+    from pacbandits.proofs import save_certificate
+    from pacbandits.report import asymptotic_document
+
+    if len(log) > 1:
+        raise InputError(f"--asymptotic takes one file, and here are {len(log)}; join them")
+    order: dict[str, Any] = {"ordered": request.ordered, "shuffle": request.shuffle}
+    with status() as tell:
+        read = read_data(log, reading)
+        spec = request.check(read)
+        assert isinstance(spec, str)
+        learnt = learn_class(spec, read, contexts=request.contexts, **order)
+        say_cost(learnt.policies, read.contexts, of="bootstrap")
+        many = count_of(read.samples, "interaction")
+        tell(f"predicting rewards of {many}")
+        made = certify_asymptotically(
+            read,
+            learnt,
+            epsilon=DEFAULT_EPSILON if request.epsilon is None else request.epsilon,
+            delta=request.delta,
+            rng=0 if seed is None else seed,
+            draws=BOOTSTRAP_DRAWS if draws is None else draws,
+            progress=prefixed(tell, f"bootstrap of {many}"),
+            **order,
+        )
+    if certificate is not None:
+        save_certificate(certificate, made, learnt.policies, reading=reading)
+    if as_json:
+        print_json(made.to_json() | {"notices": list(read.notices)})
+    else:
+        say_notices(read)
+        show(asymptotic_document(made))
+    if not made.certified or made.alarms:
+        raise typer.Exit(PARTIAL)
+
+
+def _check_contexts(contexts: Path | None, log: list[Path]) -> None:
+    """Raise where the log itself is given for contexts from before the experiment."""
+    if contexts is not None and contexts.exists() and any(one.exists() and contexts.samefile(one) for one in log):
+        raise InputError(
+            "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
+            "the log will do"
+        )
+
+
+def _check_bootstrap(asymptotic: bool, *, draws: int | None, seed: int | None) -> None:
+    """Raise unless the options of the bootstrap come with it."""
+    for name, given in (("--draws", draws), ("--seed", seed)):
+        if given is not None and not asymptotic:
+            raise InputError(f"{name} {given} is an option of --asymptotic; add that, or leave {name} out")
+    if seed is not None and seed < 0:
+        raise InputError(f"--seed must be 0 or more, got {seed}")

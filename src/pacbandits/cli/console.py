@@ -1,0 +1,201 @@
+"""What the commands share: the application, progress, JSON, and a screen that data cannot colour or move."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
+
+from pacbandits.cli.interruption import raise_from_now
+from pacbandits.errors import InputError, one_line, visible, visible_lines
+from pacbandits.schema import json_text
+from pacbandits.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pacbandits.policies.base import PolicyClass
+    from pacbandits.records import Contexts, Log
+    from pacbandits.report.document import Document
+
+
+# What the commands share: the application, progress for whoever is watching, JSON for machines.
+
+
+Computation = Literal["certificate", "bootstrap", "measurement", "run"]
+
+app = typer.Typer(
+    name="pacbandits",
+    help="Best-policy identification for contextual bandits: find a policy within ε of the best, with probability 1 − "
+    "δ.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+PROBLEM_HELP = "A built-in problem, [cyan]name:key=value,…[/] (see [cyan]pacbandits problems[/]), or an .npz file."
+SINGLE_HELP = (
+    "Certify a single policy. By default the result may be a mixture of a few policies, which needs fewer samples if "
+    "the class is large."
+)
+POLICIES_HELP = (
+    "Policy class, [cyan]name:key=value,…[/] (see [cyan]pacbandits policies[/]; default: the problem's own)."
+)
+
+UNREAD = 1
+BAD_INPUT = 2
+PARTIAL = 3
+
+
+def as_rate(words: str | float) -> float:
+    """The value of an option that takes a rate or a share: 0.05, 5% or 1/20."""
+    if not isinstance(words, str):
+        return words  # a default
+    from pacbandits.checks import read_rate
+
+    try:
+        return read_rate(words)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def as_effect(words: str) -> float | str:
+    """The value of an option that takes an effect: a number, or percent as written (`+20%` is of the baseline)."""
+    value = as_rate(words)
+    return words if words.strip().endswith("%") else value
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(BAD_INPUT)
+
+
+def console() -> Console:
+    """Standard error, when all is imported and work begins, with a word before the first compilation."""
+    from pacbandits.compiled import compiled_before, keeps_code
+
+    made = make_console(stderr=True)
+    if not keeps_code():
+        made.print(
+            "compiling, at every run (less than a minute): no folder for machine code can be written; "
+            "set NUMBA_CACHE_DIR to one that can",
+            style="dim",
+            soft_wrap=True,
+        )
+    elif not compiled_before():
+        made.print("first run: compiling, once (less than a minute)", style="dim")
+    raise_from_now()
+    return made
+
+
+@contextmanager
+def status() -> Generator[Callable[[str], None]]:
+    """A line on standard error that says what is going on, when someone is there to read it.
+
+    Searches are overheard, so that the line moves while one of them goes on.
+    """
+    from pacbandits.progress import heard_by
+
+    with console().status("starting") as line:
+        doing = "starting"
+
+        def tell(text: str) -> None:
+            nonlocal doing
+            doing = one_line(text)
+            line.update(doing)
+
+        with heard_by(lambda text: line.update(f"{doing} ({one_line(text)})")):
+            yield tell
+
+
+def say_cost(policies: PolicyClass, contexts: Contexts, *, of: Computation) -> None:
+    """A line on standard error before what will take long."""
+    from pacbandits.certificate.asymptotic import BOOTSTRAP_SEARCHES
+    from pacbandits.certificate.certify import CERTIFICATE_SEARCHES
+    from pacbandits.complexity.measure import MEASUREMENT_SEARCHES
+    from pacbandits.policies.base import count_rows, foretell
+    from pacbandits.simulation.runs import RUN_SEARCHES
+
+    searches = {
+        "certificate": CERTIFICATE_SEARCHES,
+        "bootstrap": BOOTSTRAP_SEARCHES,
+        "measurement": MEASUREMENT_SEARCHES,
+        "run": RUN_SEARCHES,
+    }
+    words = foretell(policies, count_rows(contexts), searches[of])
+    if words:
+        typer.echo(words, err=True)
+
+
+def check_output(path: Path | None) -> None:
+    """Raise unless a file can be written there, or none is asked for; before anything is computed."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of '{path}' does not exist; make it first")
+    if path.is_dir():
+        raise InputError(f"'{path}' is a folder; name a file in it")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        what = "file" if path.exists() else "folder of"
+        raise InputError(f"the {what} '{path}' may not be written to; name another place")
+
+
+def show(document: Document) -> None:
+    """Print a document on standard output."""
+    from pacbandits.report.terminal import render_terminal
+
+    make_console().print(Visible(render_terminal(document)))
+
+
+def say(words: str, *, err: bool = False) -> None:
+    """Words on standard output, or on standard error."""
+    typer.echo(visible_lines(words), err=err)
+
+
+def say_notices(log: Log) -> None:
+    """Say what the reader of a log should know before the answer."""
+    if log.notices:
+        say("".join(f"note: {one_line(words)}\n" for words in log.notices))
+
+
+def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:
+    """One JSON value on standard output; what is not a number is a string."""
+    print(json_text(value, indent=2))
+
+
+# The screen: nothing that a file or a table holds can colour, move or hide what is shown there.
+
+
+@dataclass(frozen=True, eq=False)
+class Visible:
+    """The same, with all that is no visible character replaced; colours of our own remain."""
+
+    what: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.what, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self.what)
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """A console that takes words as they are: `[red]` is no colour, and `:warning:` no picture."""
+    return Console(stderr=stderr, markup=False, emoji=False)

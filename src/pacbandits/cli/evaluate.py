@@ -1,0 +1,162 @@
+"""`pacbandits evaluate`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pacbandits.cli.console import PARTIAL, app, as_rate, print_json, say_notices, show, status
+from pacbandits.cli.log_options import (
+    ActionColumn,
+    Clip,
+    Engine,
+    PropensityColumn,
+    RewardColumn,
+    RewardRange,
+    Scheduler,
+    Split,
+    Time,
+    TimeFormat,
+    Unit,
+    Without,
+    Workers,
+    check_engine,
+    open_engine,
+    open_log,
+    open_proof,
+    reading_options,
+)
+from pacbandits.errors import InputError, close_to, plain
+
+COLUMN = "column:"
+
+
+@app.command("evaluate")
+def evaluate_policy(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A certificate written by run or certify; or [cyan]column:NAME[/], a column of the log with the "
+            "action that your own policy would choose."
+        ),
+    ],
+    log: Annotated[
+        list[Path],
+        typer.Argument(help="The log of an experiment, the certificate's own or another; or its several files."),
+    ],
+    control: Annotated[
+        str | None, typer.Option(help="Action to compare with, by name (default: the best single action).")
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(parser=as_rate, metavar="RATE", help="Error probability of each interval.")
+    ] = 0.05,
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    propensity: PropensityColumn = None,
+    split: Split = None,
+    reward_range: RewardRange = None,
+    clip: Clip = False,
+    time: Time = None,
+    time_format: TimeFormat = None,
+    unit: Unit = None,
+    without: Without = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Estimate the mean outcome of a policy, and its lift over one arm for everyone, from the data of an A/B test.
+
+    Each estimate has a confidence interval that holds at every sample size.
+    The policy comes from a certificate, or from a column of the table with
+    the action that a policy of your own would choose.
+
+    On the table that a certificate was made from, the intervals account for
+    the selection of the policy on the same data. Any other policy must not
+    have been chosen with this table.
+
+    Exit code 3 if the data contradict an assumption (counts that do not fit
+    the split, drift, or an empty interval); the alarm is printed first.
+
+    [dim]Examples:
+    pacbandits evaluate proof.json test.csv --control email_a
+    pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
+    """
+    from pacbandits.analysis import action_number, is_streamed, measure_claim
+    from pacbandits.certificate import evaluate
+    from pacbandits.confidence import check_delta
+    from pacbandits.logs.reading_options import ReadingOptions
+    from pacbandits.policies.decisions import ColumnPolicy
+    from pacbandits.progress import heard_by
+    from pacbandits.report import worth_document
+
+    check_delta(delta)
+    given = reading_options(
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        split=split,
+        reward_range=reward_range,
+        clip=clip,
+        time=time,
+        time_format=time_format,
+        unit=unit,
+        left_out=without,
+    )
+    check_engine(engine, scheduler=scheduler, workers=workers)
+    ordered = time is not None
+    with status() as tell, heard_by(tell):
+        if is_streamed(log, given, engine=engine, epsilon=None) and not policy.startswith(COLUMN):
+            _check_policy(policy)
+            proof = open_proof(Path(policy), log[0])
+            with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
+                files = proof.files(log, reading=given)
+                with closing(files):
+                    read = files.head
+                    worth, own = measure_claim(proof.certificate, files, delta=delta, ordered=False, engine=who)
+            words, given = proof.certificate.words, {**proof.reading, **given}
+        elif policy.startswith(COLUMN):
+            _check_one(log, engine)
+            read = open_log(log[0], given)
+            names = read.action_names or tuple(str(number) for number in range(read.n_actions))
+            tell("measuring how good it is")
+            theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
+            worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
+        else:
+            _check_policy(policy)
+            proof = open_proof(Path(policy), log[0])
+            read = open_log(log[0], given, proof=proof)
+            tell("computing values and gains")
+            worth, own = measure_claim(proof.certificate, read, delta=delta, ordered=ordered)
+            words = proof.certificate.words
+            given = {**proof.reading, **given}
+    if worth is None:
+        raise InputError("how good this policy is cannot be told from the log it was chosen by; take another log")
+    names = read.action_names or tuple(f"action {number}" for number in range(read.n_actions))
+    compared = action_number(control, read, of="--control")
+    outcome = ReadingOptions.from_json(given).outcome
+    if as_json:
+        told = {"actions": list(names), "own_log": own, "policy": words, "assumed": list(worth.assumptions)}
+        print_json(worth.to_json() | told)
+    else:
+        say_notices(read)
+        show(worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
+    if worth.alarms:
+        raise typer.Exit(PARTIAL)
+
+
+def _check_one(log: list[Path], engine: str | None) -> None:
+    """Raise where a column of several files is asked for."""
+    if len(log) > 1 or engine is not None:
+        raise InputError("what a column says is told by one table in memory; name one file, and leave out --engine")
+
+
+def _check_policy(policy: str) -> None:
+    """Raise where a column was meant, and written otherwise."""
+    kind, colon, name = policy.partition(":")
+    if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
+        meant = f"{COLUMN}{plain(name or 'NAME')}"
+        raise InputError(f"there is no file '{plain(policy)}'; for what a column says, write {meant}")

@@ -1,0 +1,272 @@
+"""`pacbandits experiment …`: experiments that last, from the shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pacbandits.cli.console import app, check_output, print_json, say, show, status
+from pacbandits.errors import InputError, one_line, plain
+
+if TYPE_CHECKING:
+    from pacbandits.experiment.experiment import Experiment
+
+
+DEFAULT_DATABASE = "pacbandits.db"
+experiments = typer.Typer(
+    name="experiment",
+    help="Experiments on live traffic: create one, show its state, pause, stop, export.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+app.add_typer(experiments)
+
+Name = Annotated[str, typer.Argument(help="Name of the experiment.")]
+DatabaseAt = Annotated[
+    str,
+    typer.Option(
+        "--database",
+        metavar="FILE|URL",
+        help="Database with the experiments: an SQLite file, or [cyan]postgresql://user@host/name[/].",
+    ),
+]
+Reason = Annotated[str, typer.Option(help="The reason, stored in the event log and visible to everyone.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+@experiments.command()
+def create(
+    protocol: Annotated[Path, typer.Argument(help="A TOML file with the fixed settings; see docs/experiments.md.")],
+    database: DatabaseAt = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Create an experiment from a file with its fixed settings: contexts, actions, policies, ε, δ, stopping rules.
+
+    These settings cannot be changed later: their digest is the first entry of
+    the event log. The output can be published now.
+
+    [dim]Examples:
+    pacbandits experiment create checkout.toml
+    pacbandits experiment create checkout.toml --database postgresql://shop@db/experiments[/]
+    """
+    from pacbandits.experiment.experiment import Experiment
+    from pacbandits.experiment.protocol_files import read_protocol_with_remarks
+    from pacbandits.report.experiment_report import facts_document
+
+    with status() as tell:
+        tell("reading")
+        made, remarks = read_protocol_with_remarks(protocol)
+        tell("designing the first round")
+        with Experiment.create(database, made) as experiment:
+            seal, figures = experiment.seal(), experiment.status().to_json()
+    for words in remarks:
+        say(f"{protocol}: {one_line(words)}", err=True)
+    if as_json:
+        print_json({"protocol": made.published(), "digest": made.digest, "seal": seal.head, "status": figures})
+        return
+    rows = [
+        ("created", f"{made.name}, in {plain(database)}"),
+        ("actions", ", ".join(map(plain, made.actions)) + f"; the standard one is {plain(made.standard)}"),
+        ("features", ", ".join(map(plain, made.contexts.names))),
+        ("asked", f"a policy of {made.words} within {made.epsilon:g} of the best, δ = {made.delta:g}"),
+        ("rewards", f"from {made.reward_range[0]:g} to {made.reward_range[1]:g}; {made.late.describe()}"),
+        ("first round", f"{figures['round']['planned']:,} people"),
+        ("protocol", made.digest),
+        ("seal", seal.head),
+    ]
+    show(facts_document(rows))
+
+
+@experiments.command("list")
+def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """List the experiments of a database with their state.
+
+    [dim]Example:
+    pacbandits experiment list --database checkout.db[/]
+    """
+    from pacbandits.experiment.experiment import Experiment, list_experiments
+    from pacbandits.report.experiment_report import experiments_document
+
+    found = [Experiment.open(database, name).status().to_json() for name in list_experiments(database)]
+    if as_json:
+        print_json(found)
+    elif found:
+        show(experiments_document(found))
+    else:
+        say(f"there is no experiment in {plain(database)}; pacbandits experiment create makes one")
+
+
+@experiments.command("status")
+def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """Show the state of an experiment: certified result, progress, outcome of each action, alarms.
+
+    The result is that of the last interim analysis. A service runs them by
+    itself; [cyan]pacbandits experiment advance[/] runs one now.
+
+    [dim]Example:
+    pacbandits experiment status checkout[/]
+    """
+    from pacbandits.report.experiment_report import status_document
+
+    with _open(database, name) as experiment:
+        figures = experiment.status().to_json()
+    if as_json:
+        print_json(figures)
+    else:
+        show(status_document(figures))
+
+
+@experiments.command()
+def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """Do the pending work and run an interim analysis now, e.g. from a nightly job if no service is running.
+
+    [dim]Example:
+    pacbandits experiment advance checkout[/]
+    """
+    from pacbandits.report.experiment_report import status_document
+
+    with status() as tell, _open(database, name) as experiment:
+        tell("looking at the data")
+        while experiment.advance():
+            tell("designing")
+        experiment.advance(at_once=True)
+        figures = experiment.status().to_json()
+    if as_json:
+        print_json(figures)
+    else:
+        show(status_document(figures))
+
+
+@experiments.command()
+def export(
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="The Parquet file to write.")],
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="Also write the certificate to this .json file, for [cyan]pacbandits verify[/]."),
+    ] = None,
+    contexts: Annotated[
+        Path | None,
+        typer.Option(help="Also write the contexts that the policy class was built from, to rebuild it (Parquet)."),
+    ] = None,
+    look: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of the interim analysis to export (default: the one that certified most); 0 uses all data "
+            "available now."
+        ),
+    ] = None,
+    database: DatabaseAt = DEFAULT_DATABASE,
+) -> None:
+    """Export the event log with its hash chain as one Parquet file, which certify and verify read.
+
+    [dim]Examples:
+    pacbandits experiment export checkout record.parquet --certificate proof.json
+    pacbandits verify proof.json record.parquet[/]
+    """
+    for target, ending in ((path, ".parquet"), (certificate, ".json"), (contexts, ".parquet")):
+        check_output(target)
+        if target is not None and target.suffix.lower() != ending:
+            raise InputError(f"'{target}' must end in {ending}; name it {target.with_suffix(ending)}")
+    with status() as tell, _open(database, name) as experiment:
+        tell("writing the record")
+        experiment.export(path, look=look)
+        if contexts is not None:
+            experiment.protocol.contexts.write(contexts)
+        proven = None if certificate is None else _write_certificate(experiment, certificate)
+    say(f"the record is in {path}" + ("" if contexts is None else f", the contexts are in {contexts}"))
+    if certificate is not None:
+        said = f"what is proven is in {certificate}; check it: pacbandits verify {certificate} {path}"
+        left = " (there is a file of that name, from before)" if certificate.exists() else ""
+        say(said if proven else f"nothing is proven yet, so that there is nothing to write to {certificate}{left}")
+
+
+def _write_certificate(experiment: Experiment, path: Path) -> bool:
+    """Write the certificate of an experiment with its class; whether there is one."""
+    from pacbandits.certificate import Certificate
+    from pacbandits.proofs import save_certificate
+
+    found = experiment.result().certificate
+    if found is None:
+        return False
+    policies = experiment.protocol.trial(tuple(experiment.status().to_json()["withdrawn"]))[1]
+    save_certificate(path, Certificate.from_json(found, policies), policies)
+    return True
+
+
+@experiments.command()
+def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Stop enrolling new users until the experiment is resumed. Enrolled users keep their action; rewards still count.
+
+    [dim]Example:
+    pacbandits experiment pause checkout --reason "the payment page is down"[/]
+    """
+    with _open(database, name) as experiment:
+        experiment.pause(reason)
+    say(f"{name} is paused; pacbandits experiment resume {name} goes on")
+
+
+@experiments.command()
+def resume(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Resume a paused experiment. After a pause by the guardrail, give a reason why it may continue.
+
+    [dim]Example:
+    pacbandits experiment resume checkout --reason "the payment page is back"[/]
+    """
+    with _open(database, name) as experiment:
+        experiment.resume(reason)
+        state = experiment.status().state
+    say(f"{name} is {state} again")
+
+
+@experiments.command()
+def stop(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Stop enrolling new users for good. Certified results remain valid; pending rewards may still arrive and count.
+
+    [dim]Example:
+    pacbandits experiment stop checkout --reason "the campaign is over"[/]
+    """
+    with _open(database, name) as experiment:
+        experiment.stop(reason)
+    say(f"{name} is stopped; pacbandits experiment status {name} tells what is proven")
+
+
+@experiments.command()
+def withdraw(
+    name: Name,
+    action: Annotated[str, typer.Argument(help="Name of the action to withdraw.")],
+    reason: Reason,
+    database: DatabaseAt = DEFAULT_DATABASE,
+) -> None:
+    """Withdraw an action for good: nobody gets it from now on, e.g. because it does harm or is sold out.
+
+    The claim then covers the policies without this action. It becomes
+    slightly weaker, because the choice of the action depends on the data; the
+    command prints by how much.
+
+    [dim]Example:
+    pacbandits experiment withdraw checkout discount --reason "margins"[/]
+    """
+    from math import log
+
+    with _open(database, name) as experiment:
+        before = experiment.protocol.trial(tuple(experiment.status().to_json().get("withdrawn", ())))[0].delta
+        experiment.withdraw(action, reason)
+        gone = tuple(experiment.status().to_json().get("withdrawn", ()))
+        after = experiment.protocol.trial(gone)[0].delta
+        delta = experiment.protocol.delta
+    more = log(before / after) / log(1.0 / before)
+    say(
+        f"nobody gets {plain(action)} any more. What is proven from now on is of policies without "
+        f"{', '.join(map(plain, gone))}"
+        f", except with probability {after:.2g} (all that may ever be claimed together: {delta:g}); that takes about "
+        f"{100 * more:.0f} % more evidence than before, of policies that are fewer"
+    )
+
+
+def _open(database: str, name: str) -> Experiment:
+    from pacbandits.experiment.experiment import Experiment
+
+    return Experiment.open(database, name)

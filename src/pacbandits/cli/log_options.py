@@ -1,0 +1,283 @@
+"""Options that say how a log is read and which engine computes, shared by all commands that read one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pacbandits.cli.console import as_rate, say
+from pacbandits.errors import InputError, nearest, one_line, plain
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pacbandits.engines import base
+    from pacbandits.engines.dask import DaskEngine
+    from pacbandits.logs.reading_options import Reading
+    from pacbandits.proofs import Proof
+    from pacbandits.records import Contexts, Log
+
+
+# The options that say how a log is read, for all commands that read one.
+
+
+Actions = Annotated[
+    int | None,
+    typer.Option("--actions", help="Number of actions (default: the largest in the log, plus one)."),
+]
+LeastPropensity = Annotated[
+    float | None,
+    typer.Option(
+        parser=as_rate,
+        metavar="RATE",
+        help="For logs that hold only the propensity of the logged action: the minimum propensity of every action in "
+        "every row. 0 if unknown; a larger value allows stronger claims.",
+    ),
+]
+RewardRange = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        metavar="LOW HIGH",
+        help="Smallest and largest possible reward (default: 0 1). All results are in these units.",
+    ),
+]
+Clip = Annotated[
+    bool,
+    typer.Option(
+        "--clip",
+        help="Clip rewards to [cyan]--reward-range[/]. All results are then about the clipped reward, e.g. the "
+        "smaller of revenue and 500.",
+    ),
+]
+ActionColumn = Annotated[
+    str | None,
+    typer.Option("--action", metavar="COLUMN", help="Action column (default: [cyan]action[/])."),
+]
+RewardColumn = Annotated[
+    str | None,
+    typer.Option("--reward", metavar="COLUMN", help="Reward column (default: [cyan]reward[/])."),
+]
+PropensityColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--propensity",
+        metavar="COLUMN",
+        help="Column with the propensity of the logged action (default: [cyan]propensity[/]).",
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="Assignment probabilities if they were the same for everyone, as in an A/B/n test: [cyan]uniform[/], or "
+        "one per action, [cyan]a=0.4,b=0.6[/]."
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Timestamp column. Rows are sorted by it; rows with equal timestamps keep their order.",
+    ),
+]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="Format of ambiguous timestamps in the [cyan]--time[/] column, such as 01/02/2024: [cyan]%d/%m/%Y[/], "
+        "[cyan]%m/%d/%Y %H:%M[/], … (strptime).",
+    ),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="User ID column, if users return: rows of one user are not independent, so the analysis counts users "
+        "instead of rows.",
+    ),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,…",
+        help="Feature columns (default: all remaining columns); [cyan]+A,+B[/] adds columns that would be left out.",
+    ),
+]
+Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out of the features.")]
+Position = Annotated[int | None, typer.Option(help="The position to analyse, if Open Bandit feedback has several.")]
+
+
+def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) -> Log:
+    """The log in a file, or of a name that is no file's; proof: a certificate that says how its log was read."""
+    from pacbandits.analysis import check_kept, read_data
+    from pacbandits.problems.past_logs import PAST_LOGS
+
+    if proof is None or (str(log) in PAST_LOGS and not log.exists()):
+        return read_data(log, reading)
+    read = proof.log(log, reading=reading)
+    check_kept(read, reading, log)
+    return read
+
+
+def open_proof(certificate: Path, log: Path | None) -> Proof:
+    """The certificate in a file; log: what is named after it, which may have been meant to come first."""
+    from pacbandits.logs.readers import LOG_FORMATS
+    from pacbandits.proofs import load_certificate
+    from pacbandits.records.parquet import suffix
+
+    tables = [ending for name in ("csv", "parquet", "open-bandit") for ending in LOG_FORMATS[name].endings]
+    if suffix(certificate) in tables:
+        turned = " the two are the wrong way round:" if log is not None and suffix(log) == ".json" else ""
+        raise InputError(f"{certificate} is a table, and no certificate;{turned} the certificate comes first")
+    if log is not None and log == certificate:
+        raise InputError(f"{certificate} stands there twice; the certificate comes first, and then the table")
+    return load_certificate(certificate)
+
+
+def read_contexts(path: Path, **columns: Any) -> Contexts:
+    """The contexts in a file; what there is to say of how it was read goes to standard error.
+
+    columns: which are features, as `Contexts.read_with_remarks` has it.
+    """
+    from pacbandits.records import Contexts
+
+    contexts, remarks = Contexts.read_with_remarks(path, **columns)
+    for words in remarks:
+        say(f"{path}: {one_line(words)}", err=True)
+    return contexts
+
+
+def reading_options(
+    *, columns: str | None = None, left_out: str | None = None, **given: Unpack[Reading]
+) -> dict[str, Any]:
+    """The options that were given, by the names that `read_log` has for them.
+
+    columns, left_out: features and those that are none, apart by commas.
+    """
+    from pacbandits.logs.reading_options import ReadingOptions
+
+    count = given.get("n_actions")
+    if count is not None and count < 1:
+        raise InputError(f"--actions must be 1 or more, got {count}")
+    options = ReadingOptions(**given)
+    if left_out is not None:
+        options = replace(options, without=tuple(map(str.strip, left_out.split(","))))
+    if columns is not None:
+        names = tuple(map(str.strip, columns.split(",")))
+        added = [name.startswith("+") for name in names]
+        if any(added) and not all(added):
+            raise InputError(
+                f"--features {plain(columns)} both names columns and adds some with +; put + before all, or before none"
+            )
+        kept = tuple(name[1:].strip() for name in names)
+        options = replace(options, keep=kept) if all(added) else replace(options, features=names)
+    return options.to_json()
+
+
+# Who computes: the options that say so, and what they open.
+
+
+ENGINES = ("threads", "stream", "dask", "cuda")
+PLAYERS = ("threads", "dask")  # of simulations, which have no rows to stream and little for a card to do
+
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Compute engine: [cyan]threads[/] (cores of this machine, all rows in memory), [cyan]stream[/] (the "
+        "same, rows read in chunks), [cyan]dask[/] (worker processes on one or many machines), [cyan]cuda[/] (a GPU). "
+        "The result is the same.",
+    ),
+]
+Player = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Where simulated trials run: [cyan]threads[/] (this machine, the default) or [cyan]dask[/] (worker "
+        "processes on one or many machines). Each trial is the same on either.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="With [cyan]--engine dask[/]: address of the scheduler of a running cluster, [cyan]tcp://head:8786[/]. "
+        "If omitted, one is started on this machine.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        help="Number of cores or worker processes (default: all cores of this machine); with [cyan]--scheduler[/], "
+        "the number of its workers used at once.",
+    ),
+]
+
+
+def check_engine(
+    name: str | None, *, scheduler: str | None, workers: int | None, known: tuple[str, ...] = ENGINES
+) -> None:
+    """Raise, before anything is read, where options do not go together; name: None for what is usual."""
+    if name is not None and name not in ENGINES:
+        raise InputError(f"there is no engine '{plain(name)}'{nearest(name, known)}")
+    if name is not None and name not in known:
+        raise InputError(f"simulations are played by --engine {' or '.join(known)}, not by {name}")
+    if scheduler is not None and name != "dask":
+        raise InputError("--scheduler is where a Dask cluster is found; say also --engine dask")
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers must be 1 or more, got {workers}")
+    if workers is not None and name == "cuda":
+        raise InputError("--workers is for cores and processes, and --engine cuda is one card; leave it out")
+
+
+@contextmanager
+def open_engine(name: str, *, scheduler: str | None = None, workers: int | None = None) -> Generator[base.Engine]:
+    """The engine of that name, closed in the end.
+
+    workers: cores, processes, or workers of a scheduler, the most at once.
+    """
+    check_engine(name, scheduler=scheduler, workers=workers)
+    if name == "dask":
+        with _open_dask(scheduler, workers) as engine:
+            yield engine
+        return
+    if name == "cuda":
+        from pacbandits.engines.cuda import CudaEngine
+
+        yield CudaEngine()
+        return
+    from pacbandits.compiled import cores, using_cores
+    from pacbandits.engines import Local
+
+    with using_cores(cores() if workers is None else workers):
+        yield Local(name)
+
+
+@contextmanager
+def open_players(name: str | None, *, scheduler: str | None, workers: int | None) -> Generator[DaskEngine | None]:
+    """Who plays simulations; None for the processes of this machine that are there without Dask."""
+    check_engine(name, scheduler=scheduler, workers=workers, known=PLAYERS)
+    if name != "dask":
+        yield None
+        return
+    with _open_dask(scheduler, workers) as engine:
+        yield engine
+
+
+@contextmanager
+def _open_dask(scheduler: str | None, workers: int | None) -> Generator[DaskEngine]:
+    from pacbandits.engines.dask import DaskEngine
+
+    with DaskEngine(workers=workers, scheduler=scheduler) as engine:
+        if engine.dashboard is not None:
+            say(f"dashboard: {engine.dashboard}", err=True)
+        yield engine

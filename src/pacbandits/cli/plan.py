@@ -1,0 +1,346 @@
+"""`pacbandits plan`: its options, the files that it reads and writes, and its output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from pacbandits.cli.console import app, as_effect, as_rate, check_output, print_json, say, show, status
+from pacbandits.cli.log_options import (
+    PLAYERS,
+    ActionColumn,
+    Features,
+    Player,
+    PropensityColumn,
+    RewardColumn,
+    RewardRange,
+    Scheduler,
+    Split,
+    Without,
+    Workers,
+    check_engine,
+    open_log,
+    open_players,
+    read_contexts,
+    reading_options,
+)
+from pacbandits.errors import InputError, nearest, option_of, plain
+from pacbandits.planning import Affordable, PlayedTrial, StudyPlan, Traffic, save_plan
+from pacbandits.planning.sample_sizes import ANALYSES
+from pacbandits.planning.scenario_files import read_scenarios
+from pacbandits.planning.simulated_trials import RIVALS, quantile, stopping_times
+from pacbandits.records import Contexts, Log
+from pacbandits.report.figures import check_figure_path
+from pacbandits.report.plan_report import ByEffect, draw_plan, people, write_plan_report
+from pacbandits.report.result_report import check_report
+
+# `pacbandits plan`.
+
+
+@app.command("plan")
+def plan_trial(
+    people: Annotated[
+        Path,
+        typer.Argument(
+            help="Past contexts, in Parquet or CSV: one row per person, one column per feature. Or the log of a "
+            "pilot, with [cyan]--action[/] and [cyan]--reward[/]."
+        ),
+    ],
+    actions: Annotated[int | None, typer.Option(help="Number of actions.")] = None,
+    policies: Annotated[
+        str | None,
+        typer.Option(help="Policy class you would deploy (default: [cyan]trees:depth=2[/])."),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="Tolerance ε: the largest acceptable distance from the best policy, in reward units; 0.02 is 2 "
+            "percentage points of a conversion rate. If omitted, the smallest ε that [cyan]--budget[/] affords.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="Baseline mean reward, without any treatment; 0.05 is a conversion rate of 5 %.",
+        ),
+    ] = None,
+    spread: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation of rewards that are not 0 or 1."),
+    ] = None,
+    reward_range: RewardRange = None,
+    effect: Annotated[
+        str | None,
+        typer.Option(
+            parser=as_effect,
+            metavar="RATE",
+            help="Effect size of a better action: [cyan]+20%[/] of the baseline, or [cyan]0.01[/] ([cyan]1%[/], one "
+            "percentage point) in reward units (default: 20 % of the baseline).",
+        ),
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="Share of people for whom another action is better, in the scenario 'segments' (default: 0.3).",
+        ),
+    ] = None,
+    variation: Annotated[
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="Variation of the baseline between people, as a share of it, for every action alike (default: 0.3).",
+        ),
+    ] = None,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(
+            help="A TOML file with the scenarios: [cyan]actions = 6[/], [cyan]baseline = 0.05[/], …, and for each a "
+            "[cyan]\\[\\[scenario]][/] with [cyan]kind[/], [cyan]effect[/], [cyan]share[/], [cyan]matter[/], "
+            "[cyan]weight[/] and [cyan]name[/]. Command-line options take precedence."
+        ),
+    ] = None,
+    traffic: Annotated[
+        str | None,
+        typer.Option(help="Number of users per period, e.g. [cyan]4000/week[/]; the plan then also reports durations."),
+    ] = None,
+    batched: Annotated[
+        bool, typer.Option("--batched", help="The design changes only between traffic periods.")
+    ] = False,
+    delay: Annotated[int | None, typer.Option(help="Delay of rewards, in traffic periods (default: 0).")] = None,
+    budget: Annotated[int | None, typer.Option(help="Largest sample size you can afford.")] = None,
+    by: Annotated[
+        float | None,
+        typer.Option(
+            help="Number of traffic periods available; the plan reports the probability of finishing in time."
+        ),
+    ] = None,
+    control: Annotated[
+        str | None, typer.Option(help="The action in use now, by number from 0 or, with a pilot, by name.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(parser=as_rate, metavar="RATE", help="Error probability δ (default: 0.05).")
+    ] = None,
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    split: Split = None,
+    propensity: PropensityColumn = None,
+    features: Features = None,
+    without: Without = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Print only the answer from theory, in seconds, and simulate nothing.")
+    ] = False,
+    minutes: Annotated[
+        float, typer.Option(help="Time limit of the simulation; it ends earlier once quantiles are known to 10 %.")
+    ] = 10.0,
+    trials: Annotated[int, typer.Option(help="Largest number of simulated trials per scenario.")] = 200,
+    keep: Annotated[
+        Path | None, typer.Option(help="Store simulated trials in this folder, and continue with those it contains.")
+    ] = None,
+    engine: Player = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed; the same seed gives the same plan.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the plan to this .json file; [cyan]pacbandits run[/] starts a trial from it."),
+    ] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the plan (.png, .pdf or .svg).")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a report (.html or .md).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Plan a trial: estimate its sample size, its duration and its result before it starts.
+
+    You give past contexts, the number of actions, the baseline reward and the
+    effect size that matters. The plan assumes several scenarios (no effect;
+    one action is best for all; the best action differs by segment; a few of
+    many actions matter) and answers twice: at once from theory, then by
+    simulating adaptive and plain randomised trials.
+
+    [dim]Examples:
+    pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --traffic 4000/week
+    pacbandits plan customers.csv --actions 3 --baseline 0.3 --budget 3000 --quick
+    pacbandits plan pilot.csv --action arm --reward cured --epsilon 0.05 --budget 3000
+    pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --engine dask
+    pacbandits plan customers.parquet --scenarios scenarios.toml --report plan.html --out plan.json[/]
+    """
+    from pacbandits.checks import positive, whole_number
+    from pacbandits.planning import Limits, plan
+    from pacbandits.planning.plan_files import answer_to_json
+    from pacbandits.planning.study_plan import refine
+    from pacbandits.report.plan_report import plan_summary
+
+    check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
+    files = Files(figure, report, out)
+    files.check()
+    given = told(
+        scenarios,
+        n_actions=actions,
+        policies=policies,
+        epsilon=epsilon,
+        baseline=baseline,
+        spread=spread,
+        reward_range=reward_range,
+        effect=effect,
+        share=share,
+        variation=variation,
+        traffic=traffic,
+        batched=batched or None,
+        delay=delay,
+        budget=budget,
+        delta=delta,
+        seed=seed,
+    )
+    reading = reading_options(
+        columns=features, left_out=without, action=action, reward=reward, split=split, propensity=propensity
+    )
+    pilot = action is not None or reward is not None
+    of_a_log = [name for name in reading if name not in ("keep", "features", "without")]
+    if of_a_log and not pilot:
+        raise InputError(f"{option_of(of_a_log[0])} is for the log of a pilot; say also --action and --reward")
+    limits = Limits(
+        trials=whole_number(trials, name="--trials", least=1),
+        minutes=positive(minutes, name="--minutes"),
+        processes=workers,
+    )
+    with status() as tell:
+        tell("reading")
+        if pilot:
+            ends = given.pop("reward_range", None)
+            source = open_pilot(people, reading | ({} if ends is None else {"reward_range": ends}))
+        else:
+            source = read_contexts(people, **reading)
+        if control is not None:
+            given["control"] = control_of(control, source)
+        if by is not None and "traffic" not in given:
+            raise InputError("--by needs to know who comes when: --traffic 4000/week")
+        made = plan(source, **given, simulated=False, progress=tell)
+        made = replace(made, source=str(people), deadline=None if by is None else positive(by, name="--by"))
+        if not quick:
+            if not as_json:
+                say_quick(made)
+            with open_players(engine, scheduler=scheduler, workers=workers) as players:
+                made = refine(
+                    made,
+                    limits=limits,
+                    folder=keep,
+                    engine=players,
+                    progress=tell,
+                    watch=lambda done: tell(so_far(done)),
+                )
+        afforded = None if made.budget is None else made.affordable(progress=tell)
+        by_effect = made.by_effect(progress=tell)
+        tell("writing")
+        write(made, afforded, by_effect, files)
+    if as_json:
+        more: dict[str, Any] = {} if afforded is None else {"affordable": afforded.to_json()}
+        more["by_effect"] = [
+            {"effect": effect} | {one: taken.to_json() for one, taken in found.items()}
+            for effect, found in by_effect.items()
+        ]
+        print_json(answer_to_json(made) | more | {"supposed": dict(made.supposed.describe())})
+    else:
+        show(plan_summary(made, afforded, by_effect))
+
+
+# What `pacbandits plan` reads and writes beside the plan itself.
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is to be written, if anything.
+
+    figure, report, out: the picture, the report, and the plan itself.
+    """
+
+    figure: Path | None
+    report: Path | None
+    out: Path | None
+
+    def check(self) -> None:
+        """Raise, before anything is computed, where one cannot be."""
+        for path in (self.figure, self.report, self.out):
+            check_output(path)
+        if self.figure is not None:
+            check_figure_path(self.figure)
+        check_report(self.report)
+        if self.out is not None and self.out.suffix.lower() != ".json":
+            raise InputError(f"a plan is written as JSON; name it {self.out.with_suffix('.json')}")
+
+
+def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
+    """What is supposed, by the names that `plan` has for it: what options say, else what a file of scenarios does."""
+    given = {} if scenarios is None else read_scenarios(scenarios)
+    given |= {name: value for name, value in options.items() if value is not None}
+    batched, delay, traffic = given.pop("batched", False), given.pop("delay", 0), given.pop("traffic", None)
+    if traffic is None and (batched or delay):
+        raise InputError(f"{'--delay' if delay else '--batched'} needs to know who comes when: --traffic 4000/week")
+    if traffic is not None:
+        given["traffic"] = Traffic.read(traffic, batched=batched, delay=delay)
+    return given
+
+
+def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
+    """The log of a pilot. Where it does not tell probabilities, shares are taken for them: a plan proves nothing."""
+    try:
+        return open_log(path, reading)
+    except InputError as error:
+        if "propensity" in reading or "split" in reading or "'propensity'" not in str(error):
+            raise
+    log = open_log(path, reading | {"split": "uniform"})
+    shares = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions) / log.repeats.sum()
+    say(
+        f"{path}: taken for a trial that gave every action by chance, as often as it occurs; else say --split", err=True
+    )
+    return replace(log, propensities=np.tile(shares, (len(log), 1)))
+
+
+def control_of(words: str, source: Contexts | Log) -> int:
+    """The action in use now, by its number or, of a pilot, its name."""
+    names = source.action_names if isinstance(source, Log) else None
+    if names is not None and words in names:
+        return names.index(words)
+    if words.isdigit():
+        return int(words)
+    known = nearest(words, names) if names else "; give its number, from 0"
+    raise InputError(f"there is no action '{plain(words)}' to be the --control{known}")
+
+
+def so_far(done: tuple[PlayedTrial, ...]) -> str:
+    """What simulation says so far, in a line."""
+    parts: list[str] = []
+    for one in RIVALS:
+        times = stopping_times(done, one)
+        if times:
+            parts.append(f"{one} {people(quantile(times, [1.0] * len(times), 0.5))}")
+    return f"simulating, {len(done)} trials so far; people in the middle case: {', '.join(parts)}"
+
+
+def say_quick(quick: StudyPlan) -> None:
+    """The answer that takes seconds, while simulation goes on."""
+    coda, even, log = (quick.quantiles(one).median for one in ANALYSES)
+    say(
+        f"quick answer: {people(coda)} people in the middle case, {people(even)} by a plain trial, {people(log)} by a "
+        "finished log; simulating trials now (Ctrl-C ends that with what is known)",
+        err=True,
+    )
+
+
+def write(plan: StudyPlan, afforded: Affordable | None, by_effect: ByEffect, files: Files) -> None:
+    """Write what was asked for."""
+    if files.figure is not None:
+        draw_plan(plan, path=files.figure)
+    if files.report is not None:
+        write_plan_report(plan, files.report, afforded=afforded, by_effect=by_effect)
+    if files.out is not None:
+        save_plan(files.out, plan)

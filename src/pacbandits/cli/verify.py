@@ -1,0 +1,212 @@
+"""`pacbandits verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from pacbandits.cli.console import PARTIAL, app, print_json, show, status
+from pacbandits.cli.log_options import (
+    Actions,
+    Clip,
+    Engine,
+    LeastPropensity,
+    Position,
+    RewardRange,
+    Scheduler,
+    Workers,
+    check_engine,
+    open_engine,
+    open_log,
+    open_proof,
+    read_contexts,
+    reading_options,
+)
+from pacbandits.errors import InputError, option_of, plain
+
+if TYPE_CHECKING:
+    from pacbandits.certificate import Claim
+    from pacbandits.engines import base
+    from pacbandits.experiment.audit import Audit
+    from pacbandits.proofs import Proof
+    from pacbandits.records import Contexts, Log
+    from pacbandits.verifier import Verdict
+
+
+@app.command("verify")
+def verify_certificate(
+    certificate: Annotated[Path, typer.Argument(help="A certificate written by run or certify.")],
+    log: Annotated[list[Path], typer.Argument(help="The log it was made from; or its several files, in order.")],
+    actions: Actions = None,
+    least_propensity: LeastPropensity = None,
+    reward_range: RewardRange = None,
+    clip: Clip = False,
+    position: Position = None,
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            help="The policy class you expect, [cyan]name:key=value,…[/], built from --contexts or else from the "
+            "first rows of the log. A certificate for another class is rejected."
+        ),
+    ] = None,
+    contexts: Annotated[
+        Path | None,
+        typer.Option(
+            help="The contexts from before the experiment that the policy class was built from, to rebuild it. For a "
+            "certificate for linear rewards: its contexts, if they are not in the file that [cyan]run[/] wrote beside "
+            "the certificate."
+        ),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            help="A head of the event log's hash chain, noted down while the experiment ran: earlier entries must be "
+            "unchanged since then. For the export of an experiment."
+        ),
+    ] = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
+) -> None:
+    """Check a certificate against the log it was made from. Every figure is computed again, by a verifier that shares
+    policy searches and reward models with the code that made it, and none of the proof's arithmetic.
+
+    Exit code 3 if the certificate does not hold, or if the data contradict
+    its assumptions: counts that do not fit the split, or drift.
+
+    The export of an experiment contains its event log, which is checked
+    too. That designs, stakes and leaders were stored before their rounds is
+    then no longer an assumption, for all rounds before a head that somebody
+    noted down ([cyan]--head[/]).
+
+    The table is read as it was to certify it, unless options say otherwise.
+    The output after "good" is part of the claim: the policy class with all
+    features its policies use, the facts that were derived again, and the
+    assumptions that cannot be checked.
+
+    [dim]Examples:
+    pacbandits verify proof.json log.parquet
+    pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet
+    pacbandits verify proof.json logs/2026-*/*.parquet
+    pacbandits verify proof.json export.parquet --head 5f2ab1…[/]
+    """
+    from pacbandits.analysis import is_streamed
+    from pacbandits.policies.registry import describe_class, detail_class
+    from pacbandits.progress import heard_by
+    from pacbandits.proofs import check_expected, check_is_proof
+    from pacbandits.proofs import verify as recheck
+    from pacbandits.report.result_report import verdict_document
+
+    reading = reading_options(
+        n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
+    )
+    check_engine(engine, scheduler=scheduler, workers=workers)
+    proof = open_proof(certificate, log[0])
+    made = proof.certificate
+    check_is_proof(made)
+    known = proof.contexts(contexts, read=read_contexts)
+    with status() as tell, heard_by(tell):
+        if is_streamed(log, {**proof.reading, **reading}, engine=engine, epsilon=made.epsilon) and is_summed(made):
+            with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
+                read, verdict = verify_files(proof, log, reading, engine=who, known=known, expected=policies)
+        else:
+            _check_one(log, engine)
+            read = open_log(log[0], reading, proof=proof)
+            tell("computing every score anew")
+            verdict = recheck(made, read, proof.policies, contexts=known)
+            if policies is not None:
+                verdict = check_expected(verdict, proof, read, policies, contexts=known)
+    record = audit_export(log[0], made, head=head)
+    if record is not None:
+        verdict = record.joined(verdict)
+    about = describe_class(proof.policies)
+    details = detail_class(proof.policies, read.contexts) if verdict.good else ()
+    if as_json:
+        words = {"class": about, "policy": made.words, "claim": made.describe()}
+        found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
+        derived = {name: list(getattr(verdict, name)) for name in ("alarms", "checked", "trusted")}
+        if record is not None:
+            derived |= {"head": record.head, "records": record.records, "noted": record.noted}
+        shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
+        print_json({"alarms": derived["alarms"]} | found | {"value": verdict.value} | words | derived | shown)
+    else:
+        left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
+        reading_words = as_read(proof.reading) if proof.reading else ""
+        show(verdict_document(made, verdict, reading=reading_words, policies=about, details=details, assumptions=left))
+    if not verdict.good or verdict.alarms:
+        raise typer.Exit(PARTIAL)
+
+
+def is_summed(made: Claim) -> bool:
+    """Whether a certificate was made by sums over rows, and can be rechecked so."""
+    from pacbandits.certificate import Certificate
+
+    return isinstance(made, Certificate) and made.summed
+
+
+def _check_one(log: list[Path], engine: str | None) -> None:
+    """Raise where a certificate of rows in memory is to be rechecked otherwise."""
+    if len(log) > 1 or engine is not None:
+        what = f"--engine {engine}" if len(log) == 1 else f"{len(log)} files"
+        raise InputError(
+            f"this certificate was made of one table in memory, and is rechecked so; leave out {what}, or certify anew "
+            "with an engine"
+        )
+
+
+def verify_files(
+    proof: Proof,
+    paths: list[Path],
+    reading: dict[str, Any],
+    *,
+    engine: base.Engine,
+    known: Contexts | None,
+    expected: str | None,
+) -> tuple[Log, Verdict]:
+    """Rows of files, for words, and what came of rechecking a certificate by sums over all of them."""
+    from pacbandits.certificate.summed.front import as_engine_reads
+    from pacbandits.proofs import check_expected
+    from pacbandits.proofs import verify as recheck
+
+    files = proof.files(paths, reading=reading)
+    try:
+        source = as_engine_reads(files, engine.name)
+        verdict = recheck(proof.certificate, source, proof.policies, contexts=known, engine=engine)
+        if expected is not None:
+            verdict = check_expected(verdict, proof, source, expected, contexts=known, engine=engine)
+        return files.head, verdict
+    finally:
+        files.close()
+
+
+def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
+    """What there is to say of the record that a file of a log carries, if it does."""
+    from pacbandits.certificate import Certificate
+    from pacbandits.experiment.audit import audit, has_sealed_record, read_record
+
+    if not has_sealed_record(log):
+        if head is not None:
+            raise InputError(f"{log} carries no sealed record, which --head could be looked for in; export one")
+        return None
+    return audit(read_record(log), made if isinstance(made, Certificate) else None, head=head)
+
+
+def as_read(reading: Mapping[str, Any]) -> str:
+    """How the certificate says that the file is to be read, as options: which column is the reward, and so on."""
+    words: list[str] = []
+    for name, value in reading.items():
+        given = cast(list[object], value) if isinstance(value, list) else [value]
+        if name == "keep":
+            flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
+        else:
+            between = "," if name in ("features", "without") else " "
+            flag, listed = (
+                option_of(name),
+                between.join(f"{one:g}" if isinstance(one, float) else str(one) for one in given),
+            )
+        words.append(flag if value is True else f"{flag} {plain(listed)}")
+    return "read with " + " ".join(words)

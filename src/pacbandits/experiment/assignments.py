@@ -1,0 +1,402 @@
+"""Assignments and rewards: draw an action for a unit, store it, and record what came of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.checks import number as check_number
+from pacbandits.checks import text
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment import database as tables
+from pacbandits.experiment.chain import id_of, mark_of, row_of
+from pacbandits.experiment.database import Connection, Contradiction, NotCollecting, UnknownAssignment
+from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
+from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD, AssignmentRow, Standing, check_unit
+from pacbandits.schema import Json
+
+# Who is assigned what, and what comes of it: the records that callers give and get.
+
+
+Value = str | float | int | bool | None  # of a context
+
+
+@dataclass(frozen=True)
+class AssignmentRequest:
+    """Who has come. unit: who it is; None for somebody who never comes back. context: what is known of them."""
+
+    unit: str | None
+    context: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What somebody is to get.
+
+    id: by which the reward is reported.
+    unit: who it is for.
+    action: by its name.
+    propensity: with what probability it was drawn.
+    propensities: of all actions, by their names.
+    round: of the experiment, from 0.
+    new: whether it was drawn now; else it was before, and stands.
+    holdout: whether it is one of those who always get the standard action.
+    """
+
+    id: str
+    unit: str
+    action: str
+    propensity: float
+    propensities: dict[str, float]
+    round: int
+    new: bool
+    holdout: bool
+
+    def to_json(self) -> Json:
+        """As what JSON knows."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of an assignment. id: which. reward: in the units of the protocol. guardrail: its second outcome."""
+
+    id: str
+    reward: float | None = None
+    guardrail: float | None = None
+
+
+Outcome = Literal["recorded", "repeated", "late"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was done with a report.
+
+    id: of the assignment.
+    reward: as it was reported.
+    outcome: recorded, or repeated where it was known already, or late where it came after its window: then it is kept
+        and does not count.
+    """
+
+    id: str
+    reward: float | None
+    outcome: Outcome
+
+    def to_json(self) -> Json:
+        """As what JSON knows."""
+        return asdict(self)
+
+
+# Assigning: who comes gets an action, drawn by the open round's design; the answer is stored before it is told.
+#
+# Everything is decided within one transaction by what stands in the database and by draws that belong to rows, so it
+# makes no difference which server decides, or in what batches people come.
+
+
+UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
+ROWS_DRAWN_AT_ONCE = 1024
+HOLDOUT, ACTION = 0, 1  # what the two draws of a row are for
+_T = tables.assignments.c
+_OF_UNITS = sa.select(tables.assignments).where(_T.unit.in_(sa.bindparam("units", expanding=True)))
+# SQLite would rather read all of an experiment than two of its trees; the plus keeps it from the first.
+_OF_EXPERIMENT = {
+    True: sa.literal_column("+assignments.experiment", sa.Text) == sa.bindparam("experiment"),
+    False: _T.experiment == sa.bindparam("experiment"),
+}
+
+
+class Assigner:
+    """Assigns for one experiment; what it remembers is only what never changes."""
+
+    def __init__(self, stored: StoredExperiment) -> None:
+        self._stored, protocol = stored, stored.protocol
+        self._names, self._of_units = protocol.actions, _OF_UNITS.where(_OF_EXPERIMENT[stored.database.sqlite])
+        self._sticky = protocol.visits == "sticky"
+        self._standard_row = np.eye(len(self._names))[protocol.standard_action]
+
+    def assign(self, requests: Sequence[AssignmentRequest], *, at: int) -> list[Assignment | InputError]:
+        """An assignment for each, or why there is none; stored when this returns."""
+        encoded = self._stored.encoder.encode([request.context for request in requests])
+        ids, features = encoded.ids, encoded.features
+        features = features if ids is None else np.column_stack([features, ids.astype(np.float64)])
+        out: list[Assignment | InputError | None] = [encoded.errors.get(number) for number in range(len(requests))]
+        units: list[str] = []
+        for number, request in enumerate(requests):
+            units.append(secrets.token_hex(12) if request.unit is None else request.unit)
+            try:
+                check_unit(units[number])
+            except InputError as error:
+                out[number] = out[number] or error
+        wanted = [number for number, one in enumerate(out) if one is None]
+        if wanted:
+            with self._stored.writing(at=at) as transaction:
+                self._assign(transaction, wanted, units, features, out)
+        done = [one for one in out if one is not None]
+        assert len(done) == len(out)
+        return done
+
+    def _assign(
+        self,
+        transaction: Transaction,
+        wanted: list[int],
+        units: list[str],
+        features: FloatArray,
+        out: list[Assignment | InputError | None],
+    ) -> None:
+        """Fill in what is wanted."""
+        known = self._known(transaction.connection, list(dict.fromkeys(units[number] for number in wanted)))
+        fresh: list[int] = []
+        visits: list[int] = []
+        coming: dict[str, int] = {}
+        again: list[tuple[int, str]] = []
+        for number in wanted:
+            unit = units[number]
+            before = known.get(unit)
+            if self._sticky and before is not None:
+                out[number] = self._answer(before, new=False)
+            elif transaction.standing.state not in TAKING_IN:
+                out[number] = refused(transaction.standing)
+            elif self._sticky and unit in coming:
+                again.append((number, unit))
+            else:
+                visit = coming.get(unit, -1 if before is None else before.visit) + 1
+                coming[unit] = visit
+                fresh.append(number)
+                visits.append(visit)
+        if fresh:
+            drawn = self._draw(transaction, fresh, visits, units, features, known)
+            for number, made in zip(fresh, drawn, strict=True):
+                out[number] = self._answer(made, new=True)
+                known[made.unit] = made
+        for number, unit in again:
+            out[number] = self._answer(known[unit], new=False)
+
+    def _draw(
+        self,
+        transaction: Transaction,
+        fresh: list[int],
+        visits: list[int],
+        units: list[str],
+        features: FloatArray,
+        known: Mapping[str, AssignmentRow],
+    ) -> list[AssignmentRow]:
+        """Assignments for those who have none, one after the other; rounds that are full make way for the next."""
+        stored, standing, count = self._stored, transaction.standing, len(fresh)
+        first = standing.rows
+        if len(stored.known_rounds) <= standing.round:
+            stored.rounds(transaction.connection)
+        now = stored.known_rounds[standing.round]
+        some = np.ascontiguousarray(features[fresh])
+        drawn = draws(stored.protocol.drawn_seed, first=first, count=count)
+        held = _stay_held(drawn[:, HOLDOUT] < stored.protocol.holdout, [units[number] for number in fresh], known)
+        drawn_for = now.sampler.propensities(stored.contexts(some))
+        propensities = np.where(held[:, None], self._standard_row, drawn_for)
+        actions = choose(propensities, drawn[:, ACTION])
+        out: list[AssignmentRow] = []
+        filled, planned = standing.round_rows, standing.planned
+        for i, (number, action, holdout) in enumerate(zip(fresh, actions.tolist(), held.tolist(), strict=True)):
+            row = first + i
+            if not holdout:
+                if filled >= planned:
+                    now = transaction.open_round(now.continued(rows=row))
+                    filled, planned = 0, now.planned
+                filled += 1
+            made = AssignmentRow(
+                experiment=stored.name,
+                row=row,
+                sequence=transaction.sequence,
+                unit=units[number],
+                visit=visits[i],
+                round=now.number,
+                action=action,
+                holdout=int(holdout),
+                at=transaction.at,
+                features=some[i].tobytes(),
+                propensities=propensities[i].tobytes(),
+            )
+            transaction.assign(made, mark_of(stored.secret, made.unit))
+            out.append(made)
+        transaction.changes |= {
+            "rows": first + count,
+            "held_out": standing.held_out + int(held.sum()),
+            "round": now.number,
+            "round_rows": filled,
+            "planned": planned,
+        }
+        return out
+
+    def _known(self, connection: Connection, units: list[str]) -> dict[str, AssignmentRow]:
+        """The last assignment of each unit that has one."""
+        found: dict[str, AssignmentRow] = {}
+        for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
+            asked = {"experiment": self._stored.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
+            for values in connection.execute(self._of_units, asked):
+                row = AssignmentRow(*values)
+                if row.unit not in found or row.visit > found[row.unit].visit:
+                    found[row.unit] = row
+        return found
+
+    def _answer(self, made: AssignmentRow, *, new: bool) -> Assignment:
+        probabilities: list[float] = np.frombuffer(made.propensities, dtype="<f8").tolist()
+        return Assignment(
+            id=id_of(self._stored.secret, made.row),
+            unit=made.unit,
+            action=self._names[made.action],
+            propensity=probabilities[made.action],
+            propensities=dict(zip(self._names, probabilities, strict=True)),
+            round=made.round,
+            new=new,
+            holdout=bool(made.holdout),
+        )
+
+
+def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
+    """The action (n,) that a draw (n,) in [0, 1) stands for, by its propensities (n, A): never one of probability 0."""
+    bounds = np.cumsum(propensities, axis=1)
+    bounds /= bounds[:, -1:]
+    return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
+
+
+def _stay_held(drawn: BoolArray, units: list[str], known: Mapping[str, AssignmentRow]) -> BoolArray:
+    """Who of these is of the holdout (n,): whoever was at their first visit; drawn (n,): what new ones are."""
+    stays = {unit: bool(one.holdout) for unit, one in known.items()}
+    return np.array([stays.setdefault(unit, bool(own)) for unit, own in zip(units, drawn, strict=True)])
+
+
+def refused(standing: Standing) -> NotCollecting:
+    """Why nobody new is taken in."""
+    why = f": {plain(standing.reason)}" if standing.reason else ""
+    remedy = "resume it" if standing.state == PAUSED else "give them what its result says"
+    return NotCollecting(
+        f"the experiment '{plain(standing.name)}' is {standing.state}{why}; it takes in nobody new: {remedy}"
+    )
+
+
+@lru_cache(maxsize=16)
+def _block(seed: int, number: int) -> FloatArray:
+    out = np.random.default_rng([seed, number]).random((ROWS_DRAWN_AT_ONCE, 2))
+    out.setflags(write=False)
+    return out
+
+
+def draws(seed: int, *, first: int, count: int) -> FloatArray:
+    """Two draws in [0, 1) for each of the rows from the first on (count, 2)."""
+    blocks = range(first // ROWS_DRAWN_AT_ONCE, (first + count - 1) // ROWS_DRAWN_AT_ONCE + 1) if count else range(0)
+    parts = [_block(seed, number) for number in blocks]
+    if not parts:
+        return np.empty((0, 2))
+    start = first - blocks[0] * ROWS_DRAWN_AT_ONCE
+    return np.concatenate(parts)[start : start + count]
+
+
+# Recording what came of assignments: once each, in any order; a repeat changes nothing, a contradiction is refused.
+#
+# With a window, a reward is what came within it. One that comes later is kept, so that nothing is lost, and does not
+# count.
+
+
+ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
+_WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
+_ROWS = sa.bindparam("rows", expanding=True, type_=sa.BigInteger)
+_EXPERIMENT = sa.bindparam("experiment", type_=sa.Text)
+_A, _O = tables.assignments.c, tables.outcomes.c
+_ASSIGNED = sa.select(_A.row, _A.at).where(_A.experiment == _EXPERIMENT, _A.row.in_(_ROWS))
+_KNOWN = sa.select(_O.row, _O.kind, _O.value, _O.late).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
+
+
+def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: int) -> list[Recorded]:
+    """What was done with each report; all are stored when this returns, or none.
+
+    Raises:
+        UnknownAssignment: For an id that this experiment never gave out.
+        Contradiction: For a second report that differs from the first.
+        InputError: For a value that cannot be.
+    """
+    rows = [_row_of(stored, report) for report in reports]
+    if not rows:
+        return []
+    window = stored.window
+    with stored.writing(at=at) as transaction:
+        standing = transaction.standing
+        asked = [
+            {"experiment": stored.name, "rows": rows[start : start + ROWS_ASKED_AT_ONCE]}
+            for start in range(0, len(rows), ROWS_ASKED_AT_ONCE)
+        ]
+        ask = transaction.connection.execute
+        assigned: dict[int, int] = {row: moment for some in asked for row, moment in ask(_ASSIGNED, some)}
+        known: dict[tuple[int, int], tuple[float, bool]] = {
+            (row, kind): (float(value), bool(late)) for some in asked for row, kind, value, late in ask(_KNOWN, some)
+        }
+        out: list[Recorded] = []
+        counted, late = standing.rewards, standing.too_late
+        for report, row in zip(reports, rows, strict=True):
+            if row not in assigned:
+                raise unknown_assignment(report.id)
+            over = window is not None and transaction.at > assigned[row] + window
+            outcome: Outcome = "repeated"
+            for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
+                if value is None:
+                    continue
+                value = float(value) + 0.0  # -0.0 is 0: not all databases keep its sign, which would be hashed
+                before = known.get((row, kind))
+                if before is not None:
+                    if before[0] != value:
+                        raise _contradiction(report, kind, before[0], value)
+                    outcome = "late" if before[1] else outcome
+                    continue
+                past = over and kind == REWARD
+                transaction.report(row, kind, value, late=past)
+                known[row, kind] = value, past
+                outcome = "late" if past or outcome == "late" else "recorded"
+                if kind == REWARD:
+                    counted, late = counted + (not past), late + past
+            out.append(Recorded(report.id, report.reward, outcome))
+        if transaction.sequence > standing.sequence:
+            transaction.changes |= {"rewards": counted, "too_late": late}
+    return out
+
+
+def _row_of(stored: StoredExperiment, report: Report) -> int:
+    """The row that a report is of, if its values can be."""
+    protocol = stored.protocol
+    if report.reward is None and report.guardrail is None:
+        raise InputError(f"the report of '{plain(report.id)}' says nothing; give a reward")
+    low, high = protocol.reward_range
+    _check(report.reward, "reward", low, high)
+    if report.guardrail is not None and protocol.guardrail is None:
+        raise InputError("the experiment has no guardrail; report the reward alone")
+    _check(report.guardrail, "guardrail", 0.0, 1.0)
+    row = row_of(stored.secret, text(report.id, name="the id of an assignment"))
+    if row is None:
+        raise unknown_assignment(report.id)
+    return row
+
+
+def unknown_assignment(given: object) -> UnknownAssignment:
+    """That nobody was given that id."""
+    return UnknownAssignment(f"there is no assignment '{plain(given)}' in this experiment; report the id that it gave")
+
+
+def _check(value: float | None, name: str, low: float, high: float) -> None:
+    if value is None:
+        return
+    if not low <= check_number(value, name=f"the {name}") <= high:
+        raise InputError(
+            f"a {name} of {value:g} is outside of what it can be, {low:g} to {high:g}; correct it (the protocol fixed "
+            "the range before the experiment began)"
+        )
+
+
+def _contradiction(report: Report, kind: int, before: float, value: float) -> Contradiction:
+    return Contradiction(
+        f"the {_WORDS[kind]} of '{plain(report.id)}' was reported as {before:g} before, and now as {value:g}; the "
+        "first stands, as what was used cannot be taken back"
+    )

@@ -1,0 +1,225 @@
+"""An experiment's protocol in a TOML file, field by field.
+
+name = "checkout"
+contexts = "contexts.parquet"
+actions = ["standard", "discount", "free shipping"]
+policies = "trees:depth=2"
+epsilon = 0.02
+
+[late]
+rule = "window"
+window = "7 days"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from pacbandits.checks import check_percentage, path_of
+from pacbandits.errors import InputError, nearest, plain
+from pacbandits.experiment.protocol import (
+    DEFAULT_ALGORITHM,
+    ExperimentProtocol,
+    Forecast,
+    GuardrailRule,
+    LateRule,
+    read_duration,
+)
+from pacbandits.planning import StudyPlan, load_plan
+from pacbandits.problems import load_problem
+from pacbandits.problems.pilots import PilotEffects
+from pacbandits.records import Contexts, parquet
+from pacbandits.records.column_types import date_parts
+from pacbandits.records.columns import is_temporal
+from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.records.text_files import naming
+from pacbandits.schema import number, numbers, rate, text, texts, whole_number
+
+MAX_BYTES = 2**20
+Table = dict[str, Any]
+Read = Callable[..., Any]
+
+
+def _range(value: object, *, name: str) -> tuple[float, float]:
+    low, high = numbers(value, name=name, shortest=2, longest=2)
+    return low, high
+
+
+# What may stand at the top beside tables, and how it is read.
+KEYS: dict[str, Read] = {
+    "name": text,
+    "contexts": text,
+    "plan": text,
+    "problem": text,
+    "features": texts,
+    "actions": texts,
+    "policies": text,
+    "epsilon": rate,
+    "delta": rate,
+    "reward_range": _range,
+    "algorithm": text,
+    "seed": whole_number,
+    "visits": text,
+    "unknown_labels": text,
+    "standard": text,
+    "holdout": rate,
+}
+LATE_KEYS: dict[str, Read] = {"rule": text, "window": read_duration, "missing": number}
+ROUND_KEYS: dict[str, Read] = {"hours": number}
+GUARDRAIL_KEYS: dict[str, Read] = {"name": text, "most": rate, "false_alarms": rate}
+TABLES = {"late": LATE_KEYS, "rounds": ROUND_KEYS, "guardrail": GUARDRAIL_KEYS}
+SOURCES = ("contexts", "plan", "problem")  # of people, of which there is one
+NEEDED = ("name", "actions")  # always; of what is made without a plan, these too:
+NEEDED_WITHOUT_PLAN = ("policies", "epsilon")
+EXAMPLES = {
+    "name": 'name = "checkout"',
+    "actions": 'actions = ["standard", "discount"]',
+    "contexts": 'contexts = "contexts.parquet", a table of people as they come; or plan = "plan.json"',
+    "policies": 'policies = "trees:depth=2"',
+    "epsilon": "epsilon = 0.02, how near to the best is good enough, in the units of rewards",
+    "most": "most = 0.02, the mean that it must not exceed",
+}
+
+
+def read_protocol(path: str | Path) -> ExperimentProtocol:
+    """The protocol in a TOML file; see `read_protocol_with_remarks`."""
+    return read_protocol_with_remarks(path)[0]
+
+
+def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tuple[str, ...]]:
+    """The protocol in a TOML file, and what there is to say of how its contexts were read.
+
+    Raises:
+        InputError: When the file cannot be read, says what means nothing, or lacks something; it names file and field.
+    """
+    source = path_of(path)
+    with naming(source):
+        given = _fields(_load(source))
+        sources = [key for key in SOURCES if key in given]
+        if len(sources) > 1:
+            raise InputError(f"both '{sources[0]}' and '{sources[1]}' tell who comes; leave one out")
+        planned = "plan" in given
+        needed = () if planned else NEEDED_WITHOUT_PLAN if sources else ("contexts",)
+        for key in (*NEEDED, *needed):
+            if key not in given:
+                raise InputError(f"'{key}' is missing; write {EXAMPLES[key]}")
+        options = {key: value for key, value in given.items() if key not in (*SOURCES, "features", *TABLES)}
+        options |= _rules(given)
+        check_percentage(given.get("epsilon"), name="'epsilon'", reward_range=given.get("reward_range", UNIT_RANGE))
+        if planned:
+            return _from_plan(source.parent / given["plan"], given, options), ()
+        if "problem" in given:
+            return ExperimentProtocol(contexts=load_problem(given["problem"]).population, **options), ()
+        contexts, dates, remarks = _read_contexts(source.parent / given["contexts"], given.get("features"))
+        return ExperimentProtocol(contexts=contexts, dates=dates, **options), remarks
+
+
+def _load(source: Path) -> Table:
+    """What a file says in TOML."""
+    try:
+        if source.stat().st_size > MAX_BYTES:
+            raise InputError(f"it is too large for a protocol: more than {MAX_BYTES:,} bytes")
+        return tomllib.loads(source.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError("is not text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is not TOML: {error}") from None
+
+
+def _fields(given: Table) -> Table:
+    """Every field in its own type, those of tables within them."""
+    out: Table = {}
+    for key, value in given.items():
+        if key in TABLES:
+            out[key] = _table(value, key)
+        elif key in KEYS:
+            out[key] = KEYS[key](value, name=f"'{key}'")
+        else:
+            raise InputError(f"'{plain(key)}' means nothing here{_where(key)}{nearest(key, (*KEYS, *TABLES))}")
+    return out
+
+
+def _table(value: object, key: str) -> Table:
+    """The fields of one table, [late] say."""
+    known = TABLES[key]
+    if not isinstance(value, dict):
+        raise InputError(f"'{key}' is a table: write [{key}], and below it {next(iter(known))} = …")
+    fields = cast(Table, value)
+    for name in fields:
+        if name not in known:
+            lost = "; it belongs above the first [table]" if name in KEYS else ""
+            raise InputError(f"[{key}] says '{plain(name)}', which means nothing there{lost}{nearest(name, known)}")
+    return {name: known[name](one, name=f"'{name}' of [{key}]") for name, one in fields.items()}
+
+
+def _where(key: str) -> str:
+    """In which table a field belongs that stands at the top."""
+    homes = [f"[{table}]" for table, known in TABLES.items() if key in known]
+    return f"; it belongs below {' or '.join(homes)}" if homes else ""
+
+
+def _rules(given: Table) -> Table:
+    """What the tables say, as the protocol has it."""
+    out: Table = {}
+    if (late := given.get("late")) is not None:
+        if "rule" not in late:
+            raise InputError('\'rule\' of [late] is missing; write rule = "window" or rule = "worst case"')
+        out["late"] = LateRule(late["rule"], late.get("window"), late.get("missing"))
+    if (rounds := given.get("rounds")) is not None and "hours" in rounds:
+        out["round_hours"] = rounds["hours"]
+    if (guardrail := given.get("guardrail")) is not None:
+        for key in ("name", "most"):
+            if key not in guardrail:
+                example = EXAMPLES["most"] if key == "most" else 'name = "complaint"'
+                raise InputError(f"'{key}' of [guardrail] is missing; write {example}")
+        out["guardrail"] = GuardrailRule(**guardrail)
+    return out
+
+
+def _read_contexts(path: Path, features: tuple[str, ...] | None) -> tuple[Contexts, tuple[str, ...], tuple[str, ...]]:
+    """The contexts in a file, the columns of dates among them, and what there is to say of how it was read."""
+    contexts, remarks = Contexts.read_with_remarks(path, features=features)
+    dates = tuple(
+        name
+        for name, column in parquet.read_table(path).columns.items()
+        if is_temporal(column.type) and date_parts(contexts.names, (name,))
+    )
+    return contexts, dates, remarks
+
+
+def _from_plan(path: Path, given: Table, options: Table) -> ExperimentProtocol:
+    """The protocol of an experiment that was planned: what the plan says cannot be said otherwise."""
+    if "features" in given:
+        raise InputError("'features' are those of the plan; leave them out, or make another plan")
+    plan = load_plan(path)
+    s = plan.supposed
+    told: Table = {
+        "epsilon": s.epsilon,
+        "delta": s.delta,
+        "reward_range": (s.outcome.low, s.outcome.high),
+        "policies": s.policies if s.spec is None else s.spec,
+    }
+    for key, value in told.items():
+        if key in given and given[key] != value:
+            said = f"'{value}'" if isinstance(value, str) else plain(value)
+            raise InputError(f"'{key}' is {plain(given[key])}, and the plan has {said}; leave it out, or plan again")
+    names: tuple[str, ...] = given["actions"]
+    if len(names) != s.n_actions:
+        raise InputError(f"there are {len(names)} actions, and the plan has {s.n_actions}; name those of the plan")
+    _check_pilot_names(plan, names)
+    algorithm: str = options.get("algorithm", DEFAULT_ALGORITHM)
+    usual: Table = {"standard": names[s.control], "plan": Forecast.of(plan, algorithm=algorithm.partition(":")[0])}
+    return ExperimentProtocol(contexts=s.people, **(usual | options | told))
+
+
+def _check_pilot_names(plan: StudyPlan, names: tuple[str, ...]) -> None:
+    """Raise where a pilot called actions otherwise: another order would be another plan."""
+    for one in plan.supposed.scenarios:
+        known = one.log.action_names if isinstance(one, PilotEffects) else None
+        if known is not None and known != names:
+            raise InputError(f"the pilot of the plan has the actions {plain(', '.join(known))}, in this order")

@@ -1,0 +1,535 @@
+"""Data sets of several files, read block by block: logs and contexts that may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.checks import entries, path_of, texts
+from pacbandits.engines.base import ROWS_PER_BLOCK, even_stripes, log_of_contexts
+from pacbandits.errors import ROW, InputError, RowError, count_of, plain
+from pacbandits.logs.log_table import PROPENSITY_PREFIX, pop_least
+from pacbandits.logs.raw_log import Whole, check_played, least_propensities, of_two_actions, pop_rewards, unit_rewards
+from pacbandits.logs.reading_options import ReadingOptions
+from pacbandits.logs.survey import Own, Survey, survey
+from pacbandits.logs.table_files import Folder, Parts, SetCells, changed, codes_of, convert, in_blocks, list_parts
+from pacbandits.progress import Progress, heard_by, listener
+from pacbandits.records import parquet
+from pacbandits.records.column_types import DatePart, date_features, date_parts, numbers_in
+from pacbandits.records.columns import (
+    ID_COLUMN,
+    PHI_COLUMN,
+    WEIGHT_COLUMN,
+    CellNames,
+    Columns,
+    is_number,
+    is_text,
+    missing_label,
+    pa,
+    pop_floats,
+    pop_integers,
+    pop_matrix,
+    pop_numbers_or_missing,
+)
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.log import Log
+from pacbandits.records.text_files import naming
+
+# Make a block of a log from rows of a data set, by the columns, labels and remarks that its survey found.
+
+
+_NEAR_ROWS = 2**12
+_UNCOUNTED = Whole(rows=0, counted={}, clocks=frozenset(), clipped=(0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Column names, labels and shares by which every block of a data set is made.
+
+    options: what the reader says.
+    own: what the columns of the log are called.
+    columns: those that are read.
+    form: a log of one row, with the names, categories and remarks of all.
+    dates: the features that are made of dates, and how.
+    codes: of the labels of features and of the action, by column.
+    numbers: of the labels of columns that spell such, by column.
+    shares (A,): the propensities, where these are the same in all rows and not told in each; or None.
+    each: the columns of one action's propensities each, by the actions' numbers.
+    """
+
+    options: ReadingOptions
+    own: Own
+    columns: tuple[str, ...]
+    form: Log
+    dates: dict[str, DatePart]
+    codes: dict[str, dict[str, int]]
+    numbers: dict[str, dict[str, float]]
+    shares: FloatArray | None
+    each: tuple[str, ...]
+
+    @classmethod
+    def of(cls, parts: Parts, survey: Survey, options: ReadingOptions) -> Recipe:
+        """The recipe for a data set, from its survey."""
+        log, own = survey.witnesses, Own.of(parts, options)
+        features = log.contexts.names
+        parsed = date_parts(features, [name for name in log.dates if name in parts.kinds])
+        dates = {name: part for name, part in parsed.items() if name not in parts.kinds}
+        numbers = {
+            name: dict(zip(labels, made.values.tolist(), strict=True))
+            for name, labels in survey.spelt.items()
+            if name not in (own.action, *parts.coded) and (made := numbers_in(labels)) is not None
+        }
+        categories = dict(zip(features, log.contexts.categories, strict=True))
+        codes = {
+            name: {label: k for k, label in enumerate(labels)}
+            for name, labels in categories.items()
+            if labels is not None
+        }
+        called = _called(parts.kinds[own.action], own, survey, options)
+        if called is not None:
+            codes[own.action] = {label: k for k, label in enumerate(called)}
+        told = own.listed is not None or bool(own.each)
+        fixed = not told and log.least is None and not (log.propensities != log.propensities[0]).any()
+        read = {*(dates[name].column if name in dates else name for name in features), own.action, own.reward}
+        read |= {own.played} if not told and not fixed else set()
+        read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN}
+        return cls(
+            options=options,
+            own=own,
+            columns=tuple(name for name in parts.kinds if name in read),
+            form=log.take(np.array([0])),
+            dates=dates,
+            codes=codes,
+            numbers=numbers,
+            shares=log.propensities[0].copy() if fixed else None,
+            each=tuple(f"{PROPENSITY_PREFIX}{name}" for name in called or range(log.n_actions)) if own.each else (),
+        )
+
+    def make(self, table: Columns, cells: CellNames) -> Log:
+        """The log of some rows; cells: where these stand."""
+        n = len(next(iter(table.values())))
+        try:
+            return self._make(table, n, cells)
+        except RowError as error:
+            raise InputError(error.words.replace(ROW, cells.row(error.row))) from None
+
+    def _make(self, table: Columns, n: int, cells: CellNames) -> Log:
+        own, options = self.own, self.options
+        for name, values in self.numbers.items():
+            if name in table:
+                table[name] = _spelt(table[name], values, name)
+        actions = self._actions(table, cells)
+        table["reward"] = table.pop(own.reward)
+        earned, _ = pop_rewards(table, cells)
+        rounds, repeats = pop_integers(table, "round", cells), pop_integers(table, "repeats", cells)
+        ids = pop_integers(table, ID_COLUMN, cells)
+        propensities, least = self._propensities(table, actions, n, cells)
+        rewards, _ = unit_rewards(
+            earned, n=n, reward_range=options.reward_range, clip=options.clip, cells=cells, whole=_UNCOUNTED
+        )
+        form = self.form
+        return Log(
+            self._contexts(table, ids, n, cells),
+            actions=actions,
+            rewards=rewards,
+            propensities=propensities,
+            rounds=np.zeros(n, dtype=np.int64) if rounds is None else rounds,
+            repeats=np.ones(n, dtype=np.int64) if repeats is None else repeats,
+            least=least,
+            remarks=form.remarks,
+            action_names=form.action_names,
+            reward_range=form.reward_range,
+            dates=form.dates,
+        )
+
+    def _actions(self, table: Columns, cells: CellNames) -> IntArray:
+        """The numbers (n,) of the actions."""
+        codes = self.codes.get(self.own.action)
+        column: Any = table.pop(self.own.action)
+        if codes is not None and is_text(column.type):
+            return np.asarray(codes_of(column, codes, self.own.action), dtype=np.int64)
+        table["action"] = column
+        numbers = pop_integers(table, "action", cells)
+        assert numbers is not None
+        if codes is None:
+            return numbers
+        known, which = np.unique(numbers, return_inverse=True)
+        places = [codes.get(str(number), -1) for number in known]
+        if min(places) < 0:
+            raise changed(self.own.action)
+        return np.array(places, dtype=np.int64)[which.reshape(-1)]
+
+    def _propensities(
+        self, table: Columns, actions: IntArray, n: int, cells: CellNames
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Propensities (n, A); where those of the played actions alone are known, the least ones (n, A), too."""
+        width = self.form.n_actions
+        if self.own.listed is not None or self.each:
+            full = (
+                pop_matrix(table, "propensities", cells)
+                if self.own.listed is not None
+                else _stacked(table, self.each, n, cells)
+            )
+            assert full is not None
+            if full.shape[1] != width:
+                raise InputError(
+                    f"{cells.row(0)} has {full.shape[1]} propensities, and others {width}; give all as many"
+                )
+            return full, None
+        if self.shares is not None:
+            full = np.empty((n, width))
+            full[:] = self.shares
+            full.setflags(write=False)
+            return full, None
+        if self.own.played is not None:
+            table["propensity"] = table.pop(self.own.played)
+        played = pop_floats(table, "propensity", cells)
+        assert played is not None
+        played = check_played(played, cells)
+        if self.form.least is None:
+            return of_two_actions(played, actions), None
+        told = pop_least(table, cells)
+        least = least_propensities(self.options.least_propensity if told is None else told, n=n, n_actions=width)
+        full = least.copy()
+        full[np.arange(n), actions] = played
+        full.setflags(write=False)
+        return full, least
+
+    def _contexts(self, table: Columns, ids: IntArray | None, n: int, cells: CellNames) -> Contexts:
+        names, categories = self.form.contexts.names, self.form.contexts.categories
+        made: dict[str, Columns] = {}
+        columns: list[FloatArray] = []
+        for name in names:
+            part = self.dates.get(name)
+            if part is not None and part.column not in made:
+                made[part.column] = date_features(part.column, table[part.column])
+            column: Any = table[name] if part is None else made[part.column][name]
+            columns.append(
+                codes_of(column, self.codes[name], name)
+                if name in self.codes
+                else pop_numbers_or_missing({name: column}, name, cells)
+            )
+        array = _side_by_side(columns, n)
+        if not names and ids is None:
+            ids = np.zeros(n, dtype=np.int64)
+        return Contexts(array, names, categories, ids, np.full(n, 1.0 / n))
+
+
+def _called(kind: Any, own: Own, survey: Survey, options: ReadingOptions) -> tuple[str, ...] | None:
+    """What stands in the column of actions for each of them; None where it is their numbers."""
+    names = survey.witnesses.action_names
+    if is_text(kind):
+        return names if names is not None else survey.spelt[own.action]
+    if options.split is None or pa.types.is_boolean(kind) or names is None:
+        return None
+    return names if all(name.isdecimal() for name in names) else None
+
+
+def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: CellNames) -> FloatArray:
+    """The columns of one action each, side by side (n, A)."""
+    columns = [pop_floats(table, name, cells) for name in each]
+    return _side_by_side([column for column in columns if column is not None], n)
+
+
+def _side_by_side(columns: list[FloatArray], n: int) -> FloatArray:
+    """Columns (n,) as one array (n, d), a few rows at a time, so that these stay near while all columns are written."""
+    out = np.empty((n, len(columns)))
+    for start in range(0, n, _NEAR_ROWS):
+        rows = slice(start, start + _NEAR_ROWS)
+        for j, column in enumerate(columns):
+            out[rows, j] = column[rows]
+    out.setflags(write=False)
+    return out
+
+
+def _spelt(column: Any, values: Mapping[str, float], name: str) -> Any:
+    """The numbers that a column of text spells."""
+    labels: list[str] = column.dictionary.to_pylist()
+    numbers: Any = pa.array([values.get(label) for label in labels], type=pa.float64())
+    out: Any = numbers.take(column.indices)
+    if out.null_count != column.null_count:
+        raise changed(name)
+    return out
+
+
+# Data sets of several files, read block by block: a log that may be larger than memory.
+
+
+@dataclass(frozen=True, eq=False)
+class FileSet:
+    """A log made of the rows of several files, in order; a `Source` of blocks for engines.
+
+    parts: the files.
+    recipe: how rows become a log.
+    seen: what holds of all rows.
+    block_rows: how many rows a block has.
+    folder: the temporary Parquet files that text was converted to; None for Parquet.
+    """
+
+    parts: Parts
+    recipe: Recipe
+    seen: Survey
+    block_rows: int = ROWS_PER_BLOCK
+    folder: Folder | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the temporary folder, which only the process that opened the data set may remove."""
+        return {name: value for name, value in self.__dict__.items() if name != "head"} | {"folder": None}
+
+    def close(self) -> None:
+        """Remove the temporary files; the data set cannot be read any more."""
+        if self.folder is not None:
+            self.folder.close()
+
+    @property
+    def n_rows(self) -> int:
+        return self.parts.n_rows
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def blocks(self, first: int, last: int) -> Iterator[Log]:
+        """The blocks from number `first` up to and without `last`."""
+        start, stop = first * self.block_rows, min(last * self.block_rows, self.n_rows)
+        own = self.recipe.own
+        called = {"action": own.action, "reward": own.reward, "propensity": own.played or "propensity"}
+        pieces = self.parts.read_rows(start, stop, self.recipe.columns, most=self.block_rows)
+        for columns in in_blocks(pieces, rows=self.block_rows):
+            places = np.arange(start, start + len(columns[own.action]))
+            start += len(places)
+            yield self.recipe.make(columns, SetCells(self.parts.line, called, places, self.parts))
+
+    def stripes(self, *, most_blocks: int) -> Sequence[range]:
+        """All blocks in runs of at most so many, or as many as a row group has; most begin where one does."""
+        last = -(-self.n_rows // self.block_rows)
+        starts = (start // self.block_rows for start in self.parts.group_starts() if start < self.n_rows)
+        cuts = sorted({*starts, last})
+        out: list[range] = []
+        first = 0
+        for before, cut in pairwise(cuts):
+            if cut - first > most_blocks and before > first:
+                out.append(range(first, before))
+                first = before
+        out.append(range(first, last))
+        return [stripe for stripe in out if len(stripe)]
+
+    @cached_property
+    def head(self) -> Log:
+        """The first block."""
+        return next(self.blocks(0, 1))
+
+    @property
+    def form(self) -> Log:
+        """A log of one row with the names, categories and remarks of all."""
+        return self.recipe.form
+
+    @property
+    def n_actions(self) -> int:
+        return self.form.n_actions
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        return self.form.action_names
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return self.form.reward_range
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        return self.form.dates
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self.form.remarks
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The remarks, and what was declared of propensities that the files do not tell."""
+        return self.seen.assumed
+
+    @property
+    def fixed_split(self) -> bool:
+        """Whether the propensities of all actions are the same in all rows."""
+        return self.seen.fixed_split
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether there is more than one round."""
+        return len(self.seen.round_counts) > 1
+
+    @property
+    def round_counts(self) -> dict[int, int]:
+        """How many interactions each round has."""
+        return dict(self.seen.round_counts)
+
+    @property
+    def rounds_rise(self) -> bool:
+        """Whether rows stand in the order of their rounds."""
+        return self.seen.rounds_rise
+
+    @property
+    def samples(self) -> int:
+        """How many interactions there were, repeats included."""
+        return self.seen.samples
+
+    @property
+    def max_repeats(self) -> int:
+        """How often a row occurred at most."""
+        return self.seen.max_repeats
+
+
+def open_set(
+    paths: Sequence[str | Path],
+    options: ReadingOptions | None = None,
+    *,
+    progress: Progress | None = None,
+    block_rows: int = ROWS_PER_BLOCK,
+) -> FileSet:
+    """Open files as one log, in the order given; all rows are read once to survey them.
+
+    options: what the files do not tell. progress: called with the number of rows surveyed.
+    """
+    asked = ReadingOptions() if options is None else options
+    if asked.position is not None:
+        raise InputError("tables have no positions; leave out --position")
+    files = [Path(path) for path in paths]
+    if not files:
+        raise InputError("a data set needs at least one file; name it")
+    with nullcontext() if progress is None else heard_by(listener(progress)):
+        parts, folder = _parts(files, asked)
+        try:
+            with naming(Path(_all_names(files))):
+                seen = survey(parts, asked)
+        except BaseException:
+            if folder is not None:
+                folder.close()
+            raise
+        recipe = Recipe.of(parts, seen, asked)
+        seen = replace(seen, witnesses=recipe.form, spelt={})  # which is little, and can be sent elsewhere
+        return FileSet(parts, recipe, seen, block_rows, folder)
+
+
+def _all_names(files: Sequence[Path]) -> str:
+    """What to call all files."""
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {count_of(len(files) - 1, 'more file')}, as one table"
+
+
+def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | None]:
+    """The files as one table, and the temporary folder if they were converted from text."""
+    names = [str(path) for path in paths]
+    text = [parquet.suffix(path) in parquet.DELIMITERS for path in paths]
+    if not any(text):
+        return list_parts(paths, names=names), None
+    if not all(text):
+        one, other = names[text.index(True)], names[text.index(False)]
+        raise InputError(f"{one} is text and {other} is not; the files of a data set must be of one kind")
+    made = convert(paths, action=options.action or "action")
+    parts = list_parts(made.paths, names=names)
+    return replace(parts, remarks=made.remarks, text=paths[0] if len(paths) == 1 else None), made.folder
+
+
+# Contexts in Parquet files, read block by block: for designs over more contexts than fit in memory.
+
+
+MAX_LABELS = 255  # of a feature: trees tell no more apart
+_READ_ROWS = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class ContextFiles:
+    """Parquet files of contexts, one row a person; all count alike. It can be sent to a process that sees the files.
+
+    parts: the files.
+    names (d,): the features.
+    categories (d,): the labels of those that hold text, of all files, in order; None for a number.
+    """
+
+    parts: Parts
+    names: tuple[str, ...]
+    categories: tuple[tuple[str, ...] | None, ...]
+
+    @property
+    def n_rows(self) -> int:
+        return self.parts.n_rows
+
+    def blocks(self, first: int, last: int) -> Iterator[Log]:
+        start, stop = first * ROWS_PER_BLOCK, min(last * ROWS_PER_BLOCK, self.n_rows)
+        pieces = self.parts.read_rows(start, stop, self.names, most=_READ_ROWS)
+        codes = {
+            name: {label: k for k, label in enumerate(labels)}
+            for name, labels in zip(self.names, self.categories, strict=True)
+            if labels is not None
+        }
+        for columns in in_blocks(pieces, rows=ROWS_PER_BLOCK):
+            n = len(columns[self.names[0]])
+            features = np.empty((n, len(self.names)))
+            for j, name in enumerate(self.names):
+                features[:, j] = (
+                    codes_of(columns[name], codes[name], name)
+                    if name in codes
+                    else pop_numbers_or_missing(columns, name)
+                )
+            features.setflags(write=False)
+            yield log_of_contexts(Contexts(features, self.names, self.categories, None, np.full(n, 1.0 / n)))
+
+    def stripes(self, *, most_blocks: int) -> Sequence[range]:
+        return even_stripes(self.n_rows, most_blocks=most_blocks)
+
+
+def open_contexts(paths: str | Path | Sequence[str | Path], *, features: Sequence[str] | None = None) -> ContextFiles:
+    """Parquet files of contexts as one source of rows, after one look at the labels of columns that hold text.
+
+    features: the columns that are features, if not all; each holds numbers or text.
+    """
+    named = (paths,) if isinstance(paths, str | Path) else entries(paths, name="paths")
+    files = tuple(path_of(one, name="one of the paths") for one in named)
+    if not files:
+        raise InputError("paths name no file; at least one is needed")
+    asked = None if features is None else texts(features, name="features")
+    for path in files:
+        with parquet.reading(path) as delimiter:
+            if delimiter is not None:
+                raise InputError(
+                    "contexts are read a block at a time from Parquet; write the table so, or read it whole"
+                )
+    parts = list_parts(files, names=[str(path) for path in files], columns=asked)
+    names = tuple(parts.kinds) if asked is None else asked
+    for name in names:
+        if name in (ID_COLUMN, WEIGHT_COLUMN, PHI_COLUMN):
+            raise InputError(
+                f"the column '{name}' is no feature: rows count alike; name the features that are to be read"
+            )
+        if not is_number(parts.kinds[name]) and not is_text(parts.kinds[name]):
+            kind = plain(parts.kinds[name])
+            raise InputError(f"column '{plain(name)}' holds {kind}, no numbers and no text; name other features")
+    labels = _labels(parts, [name for name in names if is_text(parts.kinds[name])])
+    return ContextFiles(parts, names, tuple(labels.get(name) for name in names))
+
+
+def _labels(parts: Parts, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """All labels of columns of text, in order, and last one for those that are missing, if any is."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    missing: set[str] = set()
+    for columns in parts.read_rows(0, parts.n_rows, names, most=ROWS_PER_BLOCK) if names else ():
+        for name, column in columns.items():
+            some: list[str | None] = column.unique().to_pylist()
+            missing |= {name} if None in some else set()
+            found[name].update(label for label in some if label is not None)
+            if len(found[name]) > MAX_LABELS:
+                raise InputError(
+                    f"column '{plain(name)}' has more than {MAX_LABELS} different texts; leave it out of the features, "
+                    "or write fewer"
+                )
+    return {
+        name: (*sorted(labels), *((missing_label(labels),) if name in missing else ()))
+        for name, labels in found.items()
+    }

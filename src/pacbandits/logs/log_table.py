@@ -1,0 +1,518 @@
+"""Logs from tables (Parquet, CSV, data frames), one interaction a row: choice of columns, and notices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.errors import InputError, count_of, nearest, plain
+from pacbandits.logs.raw_log import MAX_ACTIONS, RawLog, Whole, check_shown, make_log, pop_rewards, split_names
+from pacbandits.logs.reading_options import ReadingOptions, order_of, ticks_of
+from pacbandits.records import parquet
+from pacbandits.records.column_types import (
+    NOTHING_COUNTED,
+    check_dates,
+    date_parts,
+    hardly_differing,
+    is_decimal,
+    keeping,
+    leave_out_identifiers,
+    notice_returns,
+    read_written,
+)
+from pacbandits.records.columns import (
+    SOMEWHERE,
+    CellNames,
+    Columns,
+    check_present,
+    is_list,
+    is_number,
+    is_temporal,
+    is_text,
+    pa,
+    pc,
+    pop_floats,
+    pop_integers,
+    pop_matrix,
+)
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.log import Log, known_column, pop_known, unit_column, with_about
+from pacbandits.records.log_metadata import only_counted, pop_weights, stored_dates
+from pacbandits.records.parquet import LoadedTable
+from pacbandits.records.text_files import read_as_text
+from pacbandits.schema import Fields
+
+# Which column of a table is what, as its reader says; and which cannot be features.
+
+
+# What the columns of a log are called elsewhere.
+NAMES_ELSEWHERE = {
+    "action": ("a", "arm", "action_id", "treatment", "variant", "chosen_action", "item_id"),
+    "reward": ("r", "y", "outcome", "click", "clicked", "conversion", "converted", "payoff", "revenue"),
+    "propensity": ("pscore", "propensity_score", "p", "prob", "probability", "action_prob", "pi_b"),
+}
+# Columns that are known to come after the action, whatever the reward is.
+_AFTERWARDS = {*NAMES_ELSEWHERE["reward"], "reward", "purchase", "purchased", "sales", "profit", "spend", "clicks"}
+MIN_CLOCK_ROWS = 10  # that stand in the order of a date by no coincidence
+_OWN_COLUMNS = ("action", "reward", "propensity")
+
+
+class Picked(NamedTuple):
+    """What is told of the rows of a table beside what is done and earned in them.
+
+    order (n,): in which they occurred, if the time is told.
+    units (n,): whose they are, as they stand, if that is told.
+    remarks: what was left out.
+    """
+
+    order: IntArray | None
+    units: IntArray | None
+    remarks: list[str]
+
+
+def pick_columns(
+    table: Columns,
+    options: ReadingOptions,
+    *,
+    unit: str | None = None,
+    cells: CellNames = SOMEWHERE,
+    known_clocks: Collection[str] | None = None,
+) -> Picked:
+    """Rename the columns of a table as the options say, and leave out those that cannot be features.
+
+    unit: the column that tells whose row it is. cells: where its rows stand. known_clocks: the columns of dates in
+    whose order the rows stand, where not all rows are here.
+    """
+    chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
+    for given in (*chosen.values(), *(name for name in (options.time, unit) if name is not None)):
+        _check_there(given, table)
+    remarks: list[str] = []
+    for name in _OWN_COLUMNS:
+        if name in table and name in chosen and chosen[name] != name:
+            if name in chosen.values():
+                continue  # it is something else, and renamed below
+            del table[name]
+            remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
+    moved = {name: table.pop(given) for name, given in chosen.items()}
+    order: IntArray | None = None
+    if options.time is not None:
+        order, assumed = order_of(table[options.time], options.time, cells, form=options.time_format)
+        remarks += assumed
+    if options.time is not None and options.time not in (*(options.features or ()), *options.keep):
+        del table[options.time]
+    units = None if unit is None else _unit_codes(table.pop(unit), unit, cells)
+    features = _features(table, options)
+    if options.features is None and options.reward is not None:
+        after = [name for name in features if name.lower() in _AFTERWARDS and name not in options.keep]
+        features = [name for name in features if name not in after]
+        remarks += [_left_out(name) for name in after]
+    if options.features is None:
+        found = (
+            [name for name in features if _tells_when(table[name])]
+            if known_clocks is None
+            else [name for name in features if name in known_clocks]
+        )
+        clocks = [name for name in found if name not in options.keep]
+        features = [name for name in features if name not in clocks]
+        remarks += [_left_out_clock(name) for name in clocks]
+    for name in [name for name in table if name not in features and not is_own(name)]:
+        del table[name]
+    for name in features:
+        if is_text(table[name].type):
+            check_dates(table[name], name, cells)
+    table.update(moved)
+    return Picked(order, units, remarks)
+
+
+def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
+    """Codes (n,) of what a column holds, whatever that is; cells: where its rows stand."""
+    if is_list(column.type):
+        raise InputError(f"column '{plain(name)}' holds lists; what tells whose row it is must be text or numbers")
+    coded = column if is_text(column.type) else column.dictionary_encode()
+    missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        missing = missing | np.isnan(column.to_numpy(zero_copy_only=False))
+    if missing.any():
+        row, count = int(missing.argmax()), int(missing.sum())
+        others = "" if count == 1 else f", as do {count - 1:,} more"
+        raise InputError(
+            f"{cells.row(row)} has no value in column '{plain(name)}'{others}; whose row it is must be told of "
+            "each: fill or drop those"
+        )
+    return np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _features(table: Columns, options: ReadingOptions) -> list[str]:
+    """The columns that are features by what the options say."""
+    left = [name for name in table if not is_own(name)]
+    uses = {getattr(options, use): use for use in (*_OWN_COLUMNS, "unit") if getattr(options, use) is not None}
+    for name in (*(options.features or ()), *options.keep):
+        if name in uses and name not in left:
+            why = ", which comes after the action" if uses[name] == "reward" else ""
+            raise InputError(f"column '{plain(name)}' is the {uses[name]}{why}, and cannot be a feature; leave it out")
+    for name in (*(options.features or ()), *options.without):
+        _check_there(name, left)
+    kept = left if options.features is None else [name for name in left if name in set(options.features)]
+    return [name for name in kept if name not in set(options.without)]
+
+
+def is_own(name: str) -> bool:
+    """Whether a column of this name is one of a log's own."""
+    own = ("action", "reward", "propensities", "least_propensity", "round", "repeats", "context_id", "context_weight")
+    return name in own or name.startswith("propensity")
+
+
+def _check_there(name: str, columns: Iterable[str]) -> None:
+    known = list(columns)
+    if name not in known:
+        raise InputError(f"there is no column '{plain(name)}'{nearest(name, known)}")
+
+
+def _tells_when(column: Any) -> bool:
+    """Whether a column of dates or times never falls from row to row: it tells when rows occurred, and of no person."""
+    if not pa.types.is_temporal(column.type) or column.null_count or len(column) < MIN_CLOCK_ROWS:
+        return False
+    ticks = ticks_of(column)
+    return bool((ticks[1:] >= ticks[:-1]).all()) and column[0] != column[-1]
+
+
+def _left_out_clock(name: str) -> str:
+    return (
+        f"the column '{plain(name)}' was left out, as it tells when rows occurred: they stand in its order; say so "
+        f"(time), or, if decisions may go by it, {keeping(name)}"
+    )
+
+
+def _left_out(name: str) -> str:
+    return (
+        f"the column '{plain(name)}' was left out, as its name is that of an outcome, which comes after the action; if "
+        f"it was known before, {keeping(name)}"
+    )
+
+
+# What the reader of a table should know before its answer: rows that come twice, and columns that cannot help.
+#
+# No certificate rests on these; they are told at the top of the output.
+
+
+MIN_FREE_TEXTS = 256  # labels of a column, from which on they are hardly categories
+_MIN_DISTINCT_SHARE = 0.5  # of a column, for rows that agree in all columns to do so by no coincidence
+
+
+def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
+    """What to say of rows that are an earlier one again in every column.
+
+    Where few things are told of people, rows agree by chance: nothing is said unless some column has a value of its
+    own for most rows.
+    """
+    flat = {name: column for name, column in table.items() if not is_list(column.type)}
+    flat = {name: column for name, column in flat.items() if not pa.types.is_null(column.type)}
+    n = len(next(iter(flat.values()))) if flat else 0
+    if n < 2 or not all(is_text(c.type) or is_number(c.type) or is_temporal(c.type) for c in flat.values()):
+        return ()
+    counted = {name: _count_distinct(column) for name, column in flat.items()}
+    telling = max(counted, key=lambda name: counted[name])
+    if counted[telling] == n or counted[telling] < _MIN_DISTINCT_SHARE * n:
+        return ()
+    codes = _label_codes(flat[telling])
+    rows = np.flatnonzero((np.bincount(codes)[codes] > 1) & (codes > 0))  # what is missing is nobody's own
+    agreeing = np.column_stack([_label_codes(column)[rows] for column in flat.values()])
+    first, which = np.unique(agreeing, axis=0, return_index=True, return_inverse=True)[1:]
+    again: BoolArray = first[which.reshape(-1)] != np.arange(len(rows))
+    if not again.any():
+        return ()
+    count = int(again.sum())
+    are = "is an earlier row" if count == 1 else "are earlier rows"
+    return (
+        f"{count_of(count, 'row')} {are} again in every column, the first in {cells.row(int(rows[again.argmax()]))}; "
+        "each counts as another person: leave out what was written twice",
+    )
+
+
+def notice_columns(contexts: Contexts, dates: Sequence[str], *, whole: bool) -> tuple[str, ...]:
+    """What to say of features that no rule can go by, or hardly; dates: of what some were made.
+
+    whole: whether these are all rows, so that what is the same in them always is.
+    """
+    made = date_parts(contexts.names, dates)
+    own = [j for j, name in enumerate(contexts.names) if name not in made]
+    out: list[str] = []
+    for j in own:
+        labels = contexts.categories[j]
+        if labels is not None and len(labels) >= MIN_FREE_TEXTS:
+            name = plain(contexts.names[j])
+            out.append(
+                f"the column '{name}' has {len(labels):,} different texts, as free text does; leave it out (--without "
+                f"'{name}') unless they are categories"
+            )
+    if not whole or len(contexts) < 2:
+        return tuple(out)
+    features = contexts.features
+    same = [j for j in own if np.array_equal(features[1:, j], features[:-1, j], equal_nan=True)]
+    if same:
+        names = [plain(contexts.names[j]) for j in same]
+        shown = ", ".join(f"'{name}'" for name in names)
+        what, it = (f"the column {shown} has", "it") if len(same) == 1 else (f"the columns {shown} have", "them")
+        out.append(
+            f"{what} one value in all rows, and no rule can go by that; leave {it} out (--without '{','.join(names)}')"
+        )
+    seen: dict[tuple[object, bytes], str] = {}
+    for j in [j for j in own if j not in same]:
+        key = (contexts.categories[j], np.ascontiguousarray(features[:, j]).tobytes())
+        if key in seen:
+            name = plain(contexts.names[j])
+            out.append(
+                f"the columns '{plain(seen[key])}' and '{name}' say the same in all rows; leave one out (--without "
+                f"'{name}')"
+            )
+        else:
+            seen[key] = contexts.names[j]
+    return tuple(out)
+
+
+def notice_units(units: IntArray | None, name: str | None) -> tuple[str, ...]:
+    """What to say of the rows of people who come back, where the reader tells whose each is."""
+    if units is None or name is None or (people := len(np.unique(units))) == len(units):
+        return ()
+    return (f"{len(units):,} rows are of {people:,} values of '{plain(name)}', and evidence counts these, not rows",)
+
+
+def _count_distinct(column: Any) -> int:
+    return int(pc.count_distinct(column.indices if is_text(column.type) else column, mode="only_valid").as_py())
+
+
+def _label_codes(column: Any) -> IntArray:
+    """Whole numbers (n,) from 0 that are the same where values are."""
+    coded = column if is_text(column.type) else column.dictionary_encode()
+    return np.asarray(coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)) + 1
+
+
+# Logs from tables (Parquet, CSV, data frames, rows of data sets), one interaction a row.
+
+
+PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
+
+
+def log_of_file(path: Path, options: ReadingOptions) -> Log:
+    """A log from the columns of a Parquet or CSV file; see `read_log`."""
+    table = parquet.read_table(path)
+    only_counted(table.columns, table.about)
+    _spell_actions(table.columns, options.action or "action", path)
+    return log_of_table(table, options)
+
+
+def log_of_table(
+    source: LoadedTable, options: ReadingOptions, *, whole: Whole | None = None, places: IntArray | None = None
+) -> Log:
+    """A log from a table: a file, a data frame, or some rows of a data set of several files. Its columns are taken out.
+
+    whole: what is known of all rows, where these are some of them; places (n,): which rows these are.
+    """
+    table, about, coded, n = source.columns, source.about, source.coded, source.n_rows
+    own = ("action", "reward", "propensity")
+    names = {name: given for name in own if (given := getattr(options, name)) is not None}
+    cells = CellNames(source.line, names, places)
+    counted = NOTHING_COUNTED if whole is None else whole.counted
+    repeated = notice_repeated_rows(table, cells) if whole is None else ()
+    known = pop_known(table, known_column(about))
+    unit = unit_column(about) if options.unit is None else options.unit
+    told = (options.action, options.reward, options.propensity, options.time)
+    returns = notice_returns(table, coded=coded, but=told, counted=counted) if unit is None else ()
+    clocks = None if whole is None else whole.clocks
+    order, units, left_out = pick_columns(table, options, unit=unit, cells=cells, known_clocks=clocks)
+    if order is not None:
+        cells = replace(cells, order=order if places is None else places[order])
+        rows: Any = pa.array(order)
+        table = {name: column.take(rows) for name, column in table.items()}
+    written = read_written(table, but=("action", *options.without), coded=coded, cells=cells)
+    each = [name for name in table if name.startswith(PROPENSITY_PREFIX) and len(name) > len(PROPENSITY_PREFIX)]
+    _check_columns(table, each, split=options.split, cells=cells)
+    split = None if options.split is None else str(options.split)
+    actions, labels = _pop_actions(table, split, cells, rows=n if whole is None else whole.rows)
+    rewards, truths = pop_rewards(table, cells, late=known is not None)
+    played = pop_floats(table, "propensity", cells)
+    propensities = _pop_propensities(table, each, labels, cells)
+    column = pop_least(table, cells)
+    if column is not None and options.least_propensity is not None:
+        raise InputError("there is a column 'least_propensity'; leave out --least-propensity")
+    least = column if propensities is None and column is not None else options.least_propensity
+    rounds = pop_integers(table, "round", cells)
+    repeats = pop_integers(table, "repeats", cells)
+    weighted = pop_weights(table)
+    unnamed = leave_out_identifiers(
+        table, coded=coded, keep=(*(options.features or ()), *options.keep), counted=counted
+    )
+    dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
+    contexts = Contexts.from_columns(table, n=n, cells=cells)
+    if contexts.n_features == 0 and contexts.ids is None:
+        contexts = replace(contexts, ids=contexts.distinct()[1])
+    width = least.shape[1] if isinstance(least, np.ndarray) and least.ndim == 2 else None
+    raw = RawLog(
+        contexts,
+        actions=actions,
+        rewards=rewards,
+        propensities=propensities,
+        played=played,
+        least=least,
+        n_actions=_told_actions(options, width=width, labels=labels, about=about),
+        declared=width is not None,
+        stated=options.n_actions is not None,
+        rounds=rounds,
+        repeats=repeats,
+        remarks=(*source.remarks, *left_out, *written, *truths, *weighted, *unnamed, *returns),
+        cells=cells,
+        names=labels if labels is not None else _stored_names(about, len(actions)),
+        split=split,
+        numbered=labels is None,
+        units=units if units is None or order is None else units[order],
+        known=known if known is None or order is None else known[order],
+        whole=whole,
+    )
+    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates, whole=whole is None))
+    return replace(_within(make_log(raw, options), about, options), dates=dates, notices=notices)
+
+
+def _spell_actions(columns: Columns, name: str, path: Path) -> None:
+    """Leave actions the text that stands in a file where that is not how numbers are written: 001 is not 1."""
+    delimiter = parquet.DELIMITERS.get(parquet.suffix(path))
+    if delimiter is None or name not in columns or not pa.types.is_integer(columns[name].type):
+        return
+    coded = parquet.sort_labels(read_as_text(path, delimiter, name))
+    if not all(is_decimal(label.strip()) for label in coded.dictionary.to_pylist() if label.strip()):
+        columns[name] = coded
+
+
+def _told_actions(
+    options: ReadingOptions, *, width: int | None, labels: tuple[str, ...] | None, about: Fields
+) -> int | None:
+    """How many actions there are, as far as the reader or the file says."""
+    if options.n_actions is not None:
+        return options.n_actions
+    if width is None and labels is not None:
+        return len(labels)
+    return len(about.texts("actions")) if width is None and "actions" in about else width
+
+
+def _stored_names(about: Fields, n: int) -> tuple[str, ...] | None:
+    """The names of actions that a file tells beside its columns."""
+    return about.texts("actions", most=max(n, MAX_ACTIONS)) if "actions" in about else None
+
+
+def _within(log: Log, about: Fields, options: ReadingOptions) -> Log:
+    """The log with the range of rewards that its file tells, where the reader tells none."""
+    return with_about(log, about) if options.reward_range is None and "reward_range" in about else log
+
+
+def _check_columns(table: Columns, each: list[str], *, split: object, cells: CellNames) -> None:
+    """Raise one line that says all that is missing, what is there, and what may be it."""
+    missing = [name for name in ("action", "reward") if name not in table]
+    if "propensity" not in table and "propensities" not in table and not each and split is None:
+        missing.append("propensity")
+    if not missing:
+        return
+    hints = [f"is '{plain(found)}' the {name}?" for name in missing if (found := _also_called(name, table)) is not None]
+    what = " and ".join(f"'{name}'" for name in missing)
+    are = f"column {what} is" if len(missing) == 1 else f"columns {what} are"
+    shown = plain(", ".join(cells.names.get(name, name) for name in table))
+    hint = f"; {' '.join(hints)} say so (--{missing[0]} NAME), or rename it" if hints else ""
+    if "propensity" in missing:
+        hint += "; if everybody had the same chances, say which: --split uniform, or --split a=0.4,b=0.6"
+    other = " (or 'propensities', of all actions)" if "propensity" in missing else ""
+    raise InputError(f"{are} missing{other}; there are: {shown}{hint}")
+
+
+def _also_called(name: str, table: Columns) -> str | None:
+    by_name = {column.lower(): column for column in table if column not in ("action", "reward")}
+    for other in NAMES_ELSEWHERE[name]:
+        if other in by_name:
+            return by_name[other]
+    words = re.match(r"; did you mean '(.*)'\? \(known", nearest(name, by_name.values()))
+    return words.group(1) if words else None
+
+
+def _pop_actions(
+    table: Columns, split: str | None, cells: CellNames, *, rows: int
+) -> tuple[IntArray, tuple[str, ...] | None]:
+    """The actions (n,), and their labels in the order of their numbers if they were text.
+
+    split: what the reader says of propensities: numbers that are not 0, 1, … are labels there, and true and false too.
+    rows: how many there are in all.
+    """
+    column: Any = table["action"]
+    if not is_text(column.type):
+        truths = bool(pa.types.is_boolean(column.type))
+        actions = pop_integers(table, "action", cells)
+        assert actions is not None
+        played = np.unique(actions)
+        if not truths and (split is None or np.array_equal(played, np.arange(len(played)))):
+            return actions, None
+        names = ("no", "yes") if truths else tuple(str(number) for number in played)
+        return (actions if truths else np.searchsorted(played, actions)), names
+    check_present(table.pop("action"), "action", cells)
+    labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
+    _check_told_apart(column, labels, cells)
+    codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    unplayed = split_names(split) if split is not None else set[str]()  # a split may know of more
+    shown = {labels[int(code)] for code in np.unique(codes)}
+    if split is not None:
+        check_shown(split, shown, rows=rows, column=cells.column("action"))
+    kept = sorted(shown | unplayed)  # a dictionary has another order
+    place = {label: k for k, label in enumerate(kept)}
+    places = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
+    return places[codes], tuple(kept)
+
+
+def _check_told_apart(column: Any, labels: Sequence[str], cells: CellNames) -> None:
+    """Raise where two actions hardly differ, and are one, most likely."""
+    twins = hardly_differing(labels, numbers=True)
+    if twins is not None:
+        one, other = twins
+        row = int((column.indices.to_numpy(zero_copy_only=False) == labels.index(other)).argmax())
+        raise InputError(
+            f"{cells.column('action')} holds '{plain(one)}' and '{other}' ({cells.row(row)}), which look like one "
+            "action written in two ways; write them the same, or give them names that differ in more"
+        )
+
+
+def _pop_propensities(
+    table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames
+) -> FloatArray | None:
+    """Propensities (n, A) from a column of lists, or from one column an action; None where there are neither."""
+    listed = "propensities" in table
+    propensities = pop_matrix(table, "propensities", cells)
+    if listed and each:
+        raise InputError(f"there are both 'propensities' and '{plain(each[0])}'; leave one out")
+    if listed and labels is not None:
+        raise InputError("actions are text and 'propensities' are lists; number the actions from 0, in that order")
+    return _pop_each(table, each, labels, cells) if each else propensities
+
+
+def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames) -> FloatArray:
+    """Propensities (n, A) from one column an action."""
+    wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
+    given = set(each)
+    lacking = [name for name in wanted if f"{PROPENSITY_PREFIX}{name}" not in given]
+    if lacking:
+        first = f"{PROPENSITY_PREFIX}{plain(lacking[0])}"
+        raise InputError(f"column '{first}' is missing; there are: {plain(', '.join(each))}")
+    if len(each) > len(wanted):
+        extra = next(name for name in each if name.removeprefix(PROPENSITY_PREFIX) not in wanted)
+        raise InputError(f"column '{plain(extra)}' is of an action that was never played; number the actions from 0")
+    columns = [pop_floats(table, f"{PROPENSITY_PREFIX}{name}", cells) for name in wanted]
+    return np.column_stack([column for column in columns if column is not None])
+
+
+def pop_least(table: Columns, cells: CellNames) -> FloatArray | None:
+    """Take what every action's propensity was at least, (n,) or (n, A), out of a table; None where it does not tell."""
+    column: Any = table.get("least_propensity")
+    if column is None:
+        return None
+    if is_list(column.type):
+        return pop_matrix(table, "least_propensity", cells)
+    return pop_floats(table, "least_propensity", cells)

@@ -1,0 +1,532 @@
+"""Make a log from raw columns: rewards scaled to [0, 1], and propensities from a split."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pacbandits.arrays import FloatArray, IntArray, floats, floats_or_missing, integers
+from pacbandits.checks import read_rate
+from pacbandits.errors import ROW, InputError, RowError, count_of, nearest, plain
+from pacbandits.logs.reading_options import ReadingOptions
+from pacbandits.records.column_types import Counts
+from pacbandits.records.columns import (
+    SOMEWHERE,
+    CellNames,
+    Columns,
+    check_present,
+    is_text,
+    pa,
+    pop_floats,
+    pop_numbers_or_missing,
+    spells_number,
+)
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.log import Log, OtherColumns
+from pacbandits.records.log_metadata import UNIT_RANGE, check_range
+from pacbandits.records.policy import call
+from pacbandits.records.text_files import NUMBER_BYTES, spell_bytes
+
+# Splits: propensities that were the same for everybody, as in an A/B/n test.
+
+
+UNIFORM = "uniform"
+MAX_SUM_ROUNDING = 1e-6  # how far the shares of a split may sum from 1
+MIN_PLAYS = 10  # of each action, for propensities that are the same to be no coincidence
+MIN_EXPECTED_PLAYS = 20  # of an action, for it to be missing by no chance
+MAX_SHARE_ROUNDING = 1e-9  # how far a propensity that is always the same may differ from itself, relatively
+
+
+def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) -> tuple[FloatArray, str]:
+    """The propensities (A,) of a split, and what it assumes, in words.
+
+    split: `uniform`, or the share of each action, `a=0.4,b=0.6`, by its name or number.
+    names (A,): of the actions, if they have any.
+    """
+    if split.strip().lower() == UNIFORM:
+        words = f"everybody was given one of the {n_actions} actions at random, each with the same probability"
+        words = words if n_actions > 1 else "everybody was given the only action"
+        return np.full(n_actions, 1.0 / n_actions), words
+    known = names if names is not None else tuple(str(action) for action in range(n_actions))
+    shares = {_known(name, known): read_share(share, name) for name, share in _parts(split, known)}
+    lacking = [f"'{plain(name)}'" for name in known if name not in shares]
+    if lacking:
+        raise InputError(f"the split lacks a share of {', '.join(lacking[:5])}; it has one for each action")
+    out = np.array([shares[name] for name in known])
+    if abs(out.sum() - 1.0) > MAX_SUM_ROUNDING:
+        raise InputError(f"the shares of the split sum to {out.sum():.10g}; they must sum to 1 (thirds are 1/3)")
+    return out, _split_words(out, names)
+
+
+def split_names(split: str) -> set[str]:
+    """The actions that a split speaks of by name."""
+    return {name for name, _ in _pairs(split)}
+
+
+def check_shown(split: str, shown: Collection[str], *, rows: int, column: str) -> None:
+    """Raise where a split gives a share to an action that so many rows would have shown; shown: those they do."""
+    for name, share in _pairs(split):
+        if name not in shown and read_share(share, name) * rows >= MIN_EXPECTED_PLAYS:
+            raise InputError(
+                f"the split gives '{plain(name)}' a share of {share}, but no row has it in {column}, "
+                f"which holds {plain(', '.join(sorted(shown)))}; correct the name, or leave it out of the split"
+            )
+
+
+def constant_split(
+    played: FloatArray, actions: IntArray, *, n_actions: int, names: tuple[str, ...] | None
+) -> tuple[FloatArray, str] | None:
+    """The propensities (A,), and words on them, if each action was always played with the same, and these sum to 1.
+
+    played (n,): the propensities of played actions (n,). None where they differ, or not all actions were played.
+    """
+    low, high = np.full(n_actions, np.inf), np.full(n_actions, -np.inf)
+    np.minimum.at(low, actions, played)
+    np.maximum.at(high, actions, played)
+    if np.bincount(actions, minlength=n_actions).min() < MIN_PLAYS or (high - low > MAX_SHARE_ROUNDING * high).any():
+        return None
+    if abs(low.sum() - 1.0) > MAX_SUM_ROUNDING:
+        return None
+    return low, _split_words(low, names)
+
+
+def _split_words(shares: FloatArray, names: tuple[str, ...] | None) -> str:
+    each = ", ".join(f"{call(action, names)} with probability {share:.6g}" for action, share in enumerate(shares))
+    return f"everybody was given an action at random, with the same probabilities: {each}"
+
+
+def _known(name: str, known: tuple[str, ...]) -> str:
+    if name not in known:
+        raise InputError(f"the split speaks of an action '{plain(name)}' that the log does not{nearest(name, known)}")
+    return name
+
+
+def read_share(words: str, name: str) -> float:
+    """A share above 0 and up to 1, as in 0.25, 1/4 or 25%; name: of what it is the share."""
+    try:
+        value = float(read_rate(words))
+    except ValueError:
+        value = np.nan
+    if not 0 < value <= 1:
+        percent = 1 < value <= 100 and words.strip()[-1:].isdigit() and "/" not in words
+        hint = f", as in 0.5, 1/2 or {words.strip()}%" if percent else ", as in 0.5, 1/2 or 50%"
+        raise InputError(f"the share of '{plain(name)}' is '{plain(words)}'; it must lie above 0 and up to 1{hint}")
+    return value
+
+
+def _parts(split: str, known: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Names and shares, when there is nothing else in a split."""
+    found = _pairs(split)
+    if not found or sum(len(name) + len(share) for name, share in found) < len(re.sub(r"[\s,;=]", "", split)):
+        words = f"the split '{plain(split)}' is neither '{UNIFORM}' nor a share for each action"
+        raise InputError(f"{words}, as in {_example(known)}")
+    twice = next((name for i, (name, _) in enumerate(found) if name in [other for other, _ in found[:i]]), None)
+    if twice is not None:
+        raise InputError(f"the split '{plain(split)}' has two shares of '{plain(twice)}'; leave one out")
+    return found
+
+
+def _pairs(split: str) -> list[tuple[str, str]]:
+    """Names and shares that a split holds; a name may have commas and `=` within it."""
+    return [(name.strip(), share.strip()) for name, share in re.findall(r"(.+?)=([^=,;]*)(?:[,;]|$)", split)]
+
+
+def _example(known: tuple[str, ...]) -> str:
+    return plain(",".join(f"{name}={1 / len(known):.3g}" for name in known[:3])) + (",…" if len(known) > 3 else "")
+
+
+# Facts about all rows of a table, for code that has only some of them.
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Facts from a survey of all rows on which the treatment of columns depends.
+
+    rows: how many there are.
+    counted: how many values columns have that may be identifiers.
+    clocks: the columns of dates or times in whose order the rows stand.
+    clipped: how many rewards lie below the range, and how many above, where they are clipped.
+    """
+
+    rows: int
+    counted: Mapping[str, Counts]
+    clocks: frozenset[str]
+    clipped: tuple[int, int]
+
+
+# Rewards in their own units, brought into [0, 1]; those beyond what they can be are refused, or clipped if asked.
+
+
+CLIPPED = "the reward is clipped: "  # how the remark on that begins
+# What text says of an outcome that happens or not.
+_TRUTHS = tuple({yes: 1.0, no: 0.0} for yes, no in (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f")))
+TAIL_SHARES = (0.999, 0.99)  # of rows, of whose rewards the largest is told where some are too large
+
+
+def pop_rewards(columns: Columns, cells: CellNames, *, late: bool = False) -> tuple[FloatArray, tuple[str, ...]]:
+    """Take rewards (n,) out of the columns of a table, and say what yes and no count for where they are such.
+
+    late: whether some may not be in yet, which are NaN.
+    """
+    if late:
+        return pop_numbers_or_missing(columns, "reward", cells), ()
+    column: Any = columns["reward"]
+    if is_text(column.type):
+        labels: list[str] = column.dictionary.to_pylist()
+        values = next((each for each in _TRUTHS if {label.strip().lower() for label in labels} <= each.keys()), None)
+        if values is None and not any(map(spells_number, labels)):
+            check_present(column, "reward", cells)
+            raise InputError(
+                f"{cells.column('reward')} holds text such as '{plain(labels[0])}', and a reward is a number, or yes "
+                "and no; name another column, --reward NAME, or write 1 for what is good and 0 for what is not"
+            )
+        if values is not None:
+            numbers: Any = pa.array([values[label.strip().lower()] for label in labels])
+            columns["reward"] = numbers.take(column.indices)
+            yes, no = values
+            said = f"{cells.column('reward')} counts '{yes}' as 1 and '{no}' as 0"
+            rewards = pop_floats(columns, "reward", cells)
+            assert rewards is not None
+            return rewards, (said,)
+    rewards = pop_floats(columns, "reward", cells)
+    assert rewards is not None
+    return rewards, ()
+
+
+def unit_rewards(
+    rewards: ArrayLike,
+    *,
+    n: int,
+    reward_range: tuple[float, float] | None,
+    clip: bool,
+    cells: CellNames,
+    late: bool = False,
+    whole: Whole | None = None,
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Rewards (n,) in [0, 1], and what to say of those that were clipped.
+
+    clip: whether those beyond the range are cut to it. cells: where they stand. late: whether some may not be in yet.
+    whole: what is known of all, where these are some of them.
+    """
+    given = (floats_or_missing if late else floats)(rewards, name="rewards", shape=(n,))
+    low, high = check_range(reward_range or UNIT_RANGE)
+    below, above = given < low, given > high
+    if clip:
+        name = cells.names.get("reward", "reward")
+        cut = (np.clip(given, low, high) - low) / (high - low)
+        counts = (int(below.sum()), int(above.sum())) if whole is None else whole.clipped
+        return cut, (_outcome_words(plain(name), low, high, *counts, n if whole is None else whole.rows),)
+    if below.any() or above.any():
+        _refuse(given, int((below | above).argmax()), low, high, stated=reward_range is not None, cells=cells)
+    return (given if reward_range is None else (given - low) / (high - low)), ()
+
+
+def _outcome_words(name: str, low: float, high: float, below: int, above: int, n: int) -> str:
+    """What a clipped reward is, and how many rows that changed."""
+    least = f"max({low:g}, {name})" if below else name
+    what = f"min({least}, {high:g})" if above or not below else least
+    many = f"{below + above:,} of {count_of(n, 'row')} {'was' if below + above == 1 else 'were'} clipped"
+    return f"{CLIPPED}it is {what} and not {name} itself, in all that is said here; {many}"
+
+
+def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: bool, cells: CellNames) -> None:
+    """Raise the sentence for a reward that lies beyond the range, with what the data show and both remedies."""
+    wrong, given = given[row], given[~np.isnan(given)]
+    least, most = math.floor(given.min()), math.ceil(given.max())
+    name, seen = plain(cells.names.get("reward", "reward")), f"they go from {given.min():.6g}"
+    seen += f" to {given.max():.6g}"
+    stating, clipping = "with --reward-range and two numbers", "with --reward-range and --clip"
+    if least < most:
+        stating = f"as in --reward-range {least} {most}"
+    tails = [(share, float(np.quantile(given, share, method="inverted_cdf"))) for share in TAIL_SHARES]
+    if below := [(share, tail) for share, tail in tails if tail < given.max()]:
+        share, tail = below[0]
+        seen += f", {100 * share:g} % of them up to {tail:.6g}"
+        if math.ceil(tail) > min(least, 0):
+            clipping = f"as in --reward-range {min(least, 0)} {math.ceil(tail)} --clip"
+    found = f"the {name} of {cells.row(row)} is {shortest(wrong)}"
+    raise InputError(
+        f"{found}, but rewards must lie in [{low:g}, {high:g}]; {seen}: "
+        f"state the least and the largest that they can be, {stating}; or clip what is beyond, "
+        f"{'with --clip' if stated else clipping}, which makes another reward of it"
+    )
+
+
+def shortest(value: float) -> str:
+    """A number with as many digits as tell it from all others, and none for nothing."""
+    return f"{float(value)!r}".removesuffix(".0")
+
+
+# From what others log to a log: rewards brought into [0, 1], and propensities completed where that is possible.
+
+
+UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
+TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
+_UNIFORM_ROUNDING = 1e-9  # how far a propensity may lie from 1/A to be taken for it
+MAX_ACTIONS = 10_000
+# A log of played propensities alone is given those of the others unasked when these are no more than this many, and as
+# many for each row.
+MAX_UNTOLD_PROPENSITIES = 2**24
+MOST_ROOMY_ACTIONS = 16
+_MOST_SHOWN_ACTIONS = 10  # of those never played, in words
+# How far a propensity that is told twice may differ from itself, relatively: without a word, as sums of propensities
+# may and numbers of single precision do; and at all.
+_SILENT_PROPENSITY_ROUNDING = 1e-6
+_MAX_PROPENSITY_ROUNDING = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class RawLog:
+    """What a file tells, and its reader adds, before any of it is checked.
+
+    contexts: n rows.
+    actions (n,): what was played.
+    rewards (n,): what it earned, in whatever range.
+    propensities (n, A): of all actions, if they are known.
+    played (n,): the propensity of the played action alone, if that is known.
+    least: what every action's propensity was at least: one number, (n,) or (n, A).
+    n_actions: how many there are, if the file or its reader says so.
+    declared: whether the file itself says which actions there are, so that none need be played.
+    stated: whether whoever reads the file says how many there are, and not the file alone.
+    rounds (n,): which round of the experiment, from 0.
+    repeats (n,): how often each interaction occurred.
+    remarks: what is assumed of the log, in words.
+    cells: where its rows stand in the file.
+    names (A,): what the actions are called, if they have names.
+    split: the propensities, where they were the same for everybody, as the reader says (see `splits`).
+    numbered: whether the log's author numbered the actions.
+    units (n,): whose row each is, where that is told.
+    known (n,): from which round on each reward was known, where that is told; some may then not be in.
+    whole: what is known of all rows, where these are some of them.
+    """
+
+    contexts: Contexts
+    actions: ArrayLike
+    rewards: ArrayLike
+    propensities: ArrayLike | None = None
+    played: ArrayLike | None = None
+    least: ArrayLike | None = None
+    n_actions: int | None = None
+    declared: bool = False
+    stated: bool = False
+    rounds: ArrayLike | None = None
+    repeats: ArrayLike | None = None
+    remarks: Sequence[str] = ()
+    cells: CellNames = SOMEWHERE
+    names: tuple[str, ...] | None = None
+    split: str | None = None
+    numbered: bool = True
+    units: IntArray | None = None
+    known: IntArray | None = None
+    whole: Whole | None = None
+
+
+def make_log(raw: RawLog, options: ReadingOptions) -> Log:
+    """A log whose certificates may be trusted, with what had to be assumed among its remarks; options: its reader's."""
+    try:
+        return _make_log(raw, reward_range=options.reward_range, clip=options.clip)
+    except RowError as error:
+        raise InputError(error.words.replace(ROW, raw.cells.row(error.row))) from None
+
+
+def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bool) -> Log:
+    n = len(raw.contexts)
+    actions = integers(raw.actions, name="actions", shape=(n,))
+    late = raw.known is not None
+    rewards, clipped = unit_rewards(
+        raw.rewards, n=n, reward_range=reward_range, clip=clip, cells=raw.cells, late=late, whole=raw.whole
+    )
+    said = [*clipped, *raw.remarks]
+
+    def rest() -> OtherColumns:
+        return {
+            "rewards": rewards,
+            "rounds": raw.rounds,
+            "repeats": raw.repeats,
+            "remarks": tuple(said),
+            "action_names": raw.names,
+            "reward_range": reward_range or UNIT_RANGE,
+            "units": raw.units,
+            "known": raw.known,
+        }
+
+    if raw.propensities is not None:
+        full, words = _all_propensities(raw.propensities, raw, actions)
+        said.extend(words)
+        return Log.of(raw.contexts, actions=actions, propensities=full, **rest())
+    count = _count_actions(actions, raw.n_actions)
+    if raw.split is not None:
+        if raw.played is not None or raw.least is not None:
+            raise InputError("the log tells propensities, and --split was given as well; leave one of them out")
+        shares, words = parse_split(raw.split, n_actions=count, names=raw.names)
+        said.append(words)
+        return Log.of(raw.contexts, actions=actions, propensities=np.broadcast_to(shares, (n, count)), **rest())
+    if raw.played is None:
+        raise InputError("a log needs the propensities of all actions, or that of the played one")
+    alone = check_played(floats(raw.played, name="propensity", shape=(n,)), raw.cells)
+    if not raw.stated and raw.whole is None:
+        _check_room(n, count)
+    unplayed = () if raw.declared else _unplayed(actions, count, numbered=raw.numbered)
+    said.extend(unplayed)
+    if count == 1 and alone.min() < 1.0 - _UNIFORM_ROUNDING:
+        raise InputError(
+            f"action 0 is the only one in the log, but was played with probability {alone.min()}, so there were "
+            "others; say how many actions there are (--actions 2)"
+        )
+    full, words = (None, ()) if raw.least is not None else _completed(alone, actions, count, raw.names)
+    said.extend(words)
+    if full is not None:
+        return Log.of(raw.contexts, actions=actions, propensities=full, **rest())
+    least = least_propensities(raw.least, n=n, n_actions=count, unplayed=unplayed)
+    return Log.of_played(raw.contexts, actions=actions, played=alone, least=least, **rest())
+
+
+def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -> tuple[FloatArray, tuple[str, ...]]:
+    """The propensities (n, A) that the file tells, when they agree with what else is known; and what to say of them."""
+    n = len(raw.contexts)
+    full = floats(propensities, name="propensities", shape=(n, None))
+    if full.shape[1] > MAX_ACTIONS:
+        raise InputError(f"the log has {full.shape[1]:,} actions, and at most {MAX_ACTIONS:,} are possible")
+    if raw.n_actions is not None and raw.n_actions != full.shape[1]:
+        raise InputError(f"the log has propensities of {full.shape[1]} actions, but was said to have {raw.n_actions}")
+    if raw.least is not None:
+        raise InputError("the log has the propensities of all actions; leave out --least-propensity")
+    if actions.max() >= full.shape[1]:
+        row = int(actions.argmax())
+        words = f"{ROW} played action {actions[row]}, but there are propensities of {count_of(full.shape[1], 'action')}"
+        raise RowError(f"{words}; add those of the others, or number actions from 0", row)
+    if raw.played is None:
+        return full, ()
+    return full, _compare_played(floats(raw.played, name="propensity", shape=(n,)), full, actions, raw.cells)
+
+
+def check_played(alone: FloatArray, cells: CellNames) -> FloatArray:
+    """The propensities (n,) of the played actions, none above 1 but for rounding; raise where one cannot be."""
+    bad = ~((alone > 0) & (alone <= 1 + 1e-6))
+    if bad.any():
+        row = int(bad.argmax())
+        which = cells.row(row)
+        raise InputError(f"the propensity of {which} is {alone[row]:.10g}; it must lie above 0 and up to 1: correct it")
+    return np.minimum(alone, 1.0)
+
+
+def _count_actions(actions: IntArray, told: int | None) -> int:
+    seen = int(actions.max()) + 1
+    if told is not None and told < seen:
+        raise InputError(
+            f"action {seen - 1} was played, counted from 0, and --actions {told} leaves no room for it; say {seen} "
+            "or more, or leave that out"
+        )
+    count = seen if told is None else told
+    if count > MAX_ACTIONS:
+        raise InputError(
+            f"actions up to {count - 1} would be {count:,} actions, and at most {MAX_ACTIONS:,} are possible; number "
+            f"the {len(np.unique(actions))} that were played from 0"
+        )
+    return count
+
+
+def _check_room(n: int, n_actions: int) -> None:
+    """Raise when a file that tells of played actions alone would take much more room than it has."""
+    if n * n_actions > MAX_UNTOLD_PROPENSITIES + MOST_ROOMY_ACTIONS * n:
+        raise InputError(
+            f"propensities of {n:,} rows and {n_actions:,} actions, most of which the log does not tell, would take "
+            f"{spell_bytes(NUMBER_BYTES * n * n_actions)}; if there are that many actions, say so (--actions "
+            f"{n_actions})"
+        )
+
+
+def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str, ...]:
+    """What to say of actions that no row plays, if any; numbered: whether the log's author numbered the actions."""
+    missing = np.setdiff1d(np.arange(n_actions), actions)
+    if len(missing) == 0:
+        return ()
+    shown = [str(action) for action in missing[:_MOST_SHOWN_ACTIONS]]
+    if len(missing) > _MOST_SHOWN_ACTIONS:
+        shown.append(f"{len(missing) - _MOST_SHOWN_ACTIONS:,} more")
+    named = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    which = f"action {named} is never played" if len(shown) == 1 else f"actions {named} are never played"
+    hint = "; if actions are numbered from 1, number them from 0" if numbered and missing[0] == 0 else ""
+    return (which + hint,)
+
+
+def _compare_played(played: FloatArray, full: FloatArray, actions: IntArray, cells: CellNames) -> tuple[str, ...]:
+    """What to say of played propensities (n,) that differ from those among all (n, A); much, and it is an error.
+
+    Those of all are used: a proof needs one distribution over the actions, fixed before one was drawn from it, and with
+    an entry replaced they would not sum to 1. Neither the smaller nor the larger is the safer one: a reward divided by
+    it counts for one policy and against another. If in truth p = p̂(1 + η) with |η| ≤ h, the estimate of a policy's
+    value for rewards in [0, 1] has a mean that is off by |η (r − m)| ≤ h, with predictions m of rewards or without; a
+    difference of two is off by 2h or less, and what is certified within ε holds within ε + 2h.
+    """
+    own = full[np.arange(len(actions)), actions]
+    apart = np.abs(played - own)
+    off = apart > _MAX_PROPENSITY_ROUNDING * own
+    if off.any():
+        row = int(off.argmax())
+        raise InputError(
+            f"{cells.row(row)} gives the played action the propensity {played[row]:.6g} alone, but {own[row]:.6g} "
+            "among those of all actions; leave the wrong one out"
+        )
+    if not (apart > _SILENT_PROPENSITY_ROUNDING * own).any():
+        return ()
+    relative = np.divide(apart, own, out=np.zeros(len(own)), where=own > 0)
+    row, worst = int(relative.argmax()), float(relative.max())
+    return (
+        "the propensities of all actions are right, though that of the played one, where it stands alone, differs by "
+        f"up to {100 * worst:.2g} % ({cells.row(row)}: {played[row]:.10g}, not {own[row]:.10g}); if it is right, "
+        f"distances are larger by up to {2 * worst:.2g}",
+    )
+
+
+def _completed(
+    played: FloatArray, actions: IntArray, n_actions: int, names: tuple[str, ...] | None
+) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """The propensities of all actions (n, A) if they follow from those of the played ones, and by what assumption."""
+    n = len(actions)
+    if (np.abs(played - 1.0 / n_actions) <= _UNIFORM_ROUNDING).all():
+        even = np.full((n, n_actions), 1.0 / n_actions)
+        even.setflags(write=False)
+        return even, (UNIFORM_REMARK,)
+    if n_actions == 2:
+        return of_two_actions(played, actions), (TWO_ACTIONS_REMARK,)
+    constant = constant_split(played, actions, n_actions=n_actions, names=names)
+    return (None, ()) if constant is None else (np.broadcast_to(constant[0], (n, n_actions)), (constant[1],))
+
+
+def of_two_actions(played: FloatArray, actions: IntArray) -> FloatArray:
+    """The propensities (n, 2) of two actions by those of the played ones (n,)."""
+    full = np.repeat(1.0 - played[:, None], 2, axis=1)
+    full[np.arange(len(actions)), actions] = played
+    full.setflags(write=False)
+    return full
+
+
+def least_propensities(
+    given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()
+) -> FloatArray:
+    """What every action's propensity was at least (n, A), from one number, (n,) or (n, A); raise where it cannot be."""
+    if given is None:
+        also = "".join(f" ({words})" for words in unplayed)
+        raise InputError(
+            f"the log tells the propensity of the played action alone, and there are {n_actions} actions{also}: state "
+            "what each action's was at least, always (--least-propensity 0.01), or 0 if you do not know, which proves "
+            "less"
+        )
+    raw = np.asarray(given)
+    value = floats(raw.reshape(-1, 1) if raw.ndim < 2 else raw, name="least propensity", shape=(None, None))
+    least = np.array(np.broadcast_to(value, (n, n_actions)))
+    if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _UNIFORM_ROUNDING):
+        worst = least.min() if least.min() < 0 else least.max()
+        raise InputError(
+            f"a least propensity of {shortest(worst)} cannot be that of each of {n_actions} actions; "
+            f"it lies between 0 and 1/{n_actions}"
+        )
+    least.setflags(write=False)
+    return least

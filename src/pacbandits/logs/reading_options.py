@@ -1,0 +1,463 @@
+"""Options of reading a log, and the order of its rows by a column of times."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.checks import flag, number, settle, text, texts, whole_number
+from pacbandits.errors import InputError, close_to, plain
+from pacbandits.records.columns import (
+    SOMEWHERE,
+    CellNames,
+    check_present,
+    is_temporal,
+    is_text,
+    numbers_of,
+    pa,
+    pc,
+    pop_floats,
+)
+from pacbandits.records.log_metadata import check_range
+from pacbandits.schema import Fields
+
+# The order of rows by a column of times: numbers, dates, or text that spells one of these.
+#
+# Text is read where all of a column leaves no doubt: as numbers, as dates that begin with the year (ISO), or as dates
+# that end with it, where some value tells the day from the month (no month is a 25th one) or points stand between them
+# (31.1.2024: wherever that is written, the day comes first). Everything else is refused, unless the reader says how
+# times are written (`--time-format`, as Python's strptime has it).
+
+
+_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$"
+_DATE = (
+    r"^\s*(?P<a>[0-9]{1,4})(?P<mark>[-./])(?P<b>[0-9]{1,2})(?:(?P<mark2>[-./])(?P<c>[0-9]{1,4})\.?)?"
+    r"(?:,?(?:T|\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?)?\s*$"
+)
+_MARKS = ("-", ".", "/")
+_LETTERS = {"y": "%Y", "m": "%m", "d": "%d"}
+_WORDS = {"y": "year", "m": "month", "d": "day"}
+_YEARS = (1678, 2261)  # that nanoseconds in 64 bits can count
+_SECOND = 10**9
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXAMPLE = datetime(2024, 12, 28, 23, 45, 56, 123456, tzinfo=UTC)  # every number of it is as long as it can be
+_COMPACT_YEARS = (1900, 2099)  # of eight digits that are taken for a date
+_ISO_REMEDY = "write times as 2024-01-31 or 2024-01-31 13:30:00"
+
+
+class Way(NamedTuple):
+    """A way to write times.
+
+    order: of day, month and year (dmy), `number`, or `given` by the reader.
+    mark: what stands between them.
+    zoned: whether the offset from UTC is told.
+    """
+
+    order: str
+    mark: str = ""
+    zoned: bool = False
+
+    @property
+    def words(self) -> str:
+        return self.mark.join(_WORDS[letter] for letter in self.order)
+
+
+class Spelt(NamedTuple):
+    """What texts (k,) spell in one way of writing.
+
+    keys (k,): numbers in the order of time.
+    valid (k,): whether it is one at all.
+    """
+
+    keys: IntArray | FloatArray
+    valid: BoolArray
+
+
+def order_of(
+    column: Any, name: str, cells: CellNames = SOMEWHERE, *, form: str | None = None
+) -> tuple[IntArray, tuple[str, ...]]:
+    """The order (n,) of rows by a column of times, and what was assumed to read it; rows of one time stay as they are.
+
+    form: how times are written, if the reader says so. Raise where a row has no time, or one that may be two.
+    """
+    check_present(column, name, cells)
+    _check_form(column.type, name, form)
+    if not is_text(column.type) and not pa.types.is_temporal(column.type):
+        pop_floats({name: column}, name, cells)  # which raises where one is no number
+    spelt = spell_column(column, form=form)
+    fitting = [way for way, one in spelt.items() if one.valid.all()]
+    if not fitting:
+        raise _unreadable(column, spelt, name, cells, form=form)
+    way = settle_way(fitting)
+    if way is None:
+        raise _open(column, fitting, name, cells)
+    order = np.argsort(spelt[way].keys, kind="stable")
+    if not way.mark or way.order == "ymd":
+        return order, ()
+    return order, (f"times in the column '{plain(name)}' are written as {way.words}",)
+
+
+def spell_column(column: Any, *, form: str | None) -> dict[Way, Spelt]:
+    """What the rows (n,) of a column of times spell in each way in which any of them is written; none is missing."""
+    whole = bool(pa.types.is_integer(column.type))
+    if is_text(column.type) or (whole and form is not None):
+        coded = column if is_text(column.type) else _padded(column, str(form))
+        codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        spelt = spell_times(coded.dictionary.fill_null(""), form=form)
+        return {way: Spelt(one.keys[codes], one.valid[codes]) for way, one in spelt.items()}
+    if whole or pa.types.is_temporal(column.type):
+        ticks = ticks_of(column)
+        compact = _compact(ticks) if whole else {}
+        return {Way("number"): Spelt(ticks, np.ones(len(ticks), dtype=np.bool_)), **compact}
+    numbers = numbers_of(column)
+    return {Way("number"): Spelt(numbers, np.isfinite(numbers))}
+
+
+def ticks_of(column: Any) -> IntArray:
+    """Whole numbers (n,) in the order of the dates, times or whole numbers of a column that has all of them."""
+    wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
+    if not pa.types.is_integer(wide.type):
+        wide = wide.cast(pa.int32() if wide.type.bit_width == 32 else pa.int64())
+    return np.asarray(wide.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _padded(column: Any, form: str) -> Any:
+    """A column of whole numbers as text as long as such times are: a file of text has lost the 0 before 1022024."""
+    width = len(_EXAMPLE.strftime(form))
+    return pc.utf8_lpad(column.cast(pa.string()), width=width, padding="0").dictionary_encode()
+
+
+def _compact(numbers: IntArray) -> dict[Way, Spelt]:
+    """Whole numbers (n,) as dates with the year at the end, such as 31012024, which sort wrongly as numbers."""
+    years, days, months = numbers % 10_000, numbers // 1_000_000, numbers // 10_000 % 100
+    right = (years >= _COMPACT_YEARS[0]) & (years <= _COMPACT_YEARS[1]) & (days >= 1) & (months >= 1)
+    both = {"dmy": (days, months), "mdy": (months, days)}
+    return {
+        Way(order): Spelt(years * 10_000 + month * 100 + day, right & (day <= 31) & (month <= 12))
+        for order, (day, month) in both.items()
+    }
+
+
+def _check_form(kind: Any, name: str, form: str | None) -> None:
+    """Raise where a column is not written in any form, or not in this one."""
+    if form is None or is_text(kind) or pa.types.is_integer(kind):
+        return
+    if is_temporal(kind) and form.startswith("%Y-%m-%d"):
+        return
+    what = f"dates or times ({plain(kind)})" if is_temporal(kind) else plain(kind)
+    raise InputError(
+        f"column '{plain(name)}' holds {what}, which are not text that --time-format could read; leave it out"
+    )
+
+
+def check_time_format(form: str) -> None:
+    """Raise where this is not a format of Python's strptime, or one of dates without their year."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a day without its year, which is refused here
+            read = datetime.strptime(_EXAMPLE.strftime(form), form)
+        if read.year == _EXAMPLE.year or (read.date() == date(1900, 1, 1) and read.hour == _EXAMPLE.hour):
+            return
+    except (ValueError, re.error):
+        pass
+    raise InputError(
+        f"--time-format '{plain(form)}' does not say how a time is written; write %d for the day, %m for the month, %Y "
+        "for the year, %H:%M:%S for the time of day, as in '%d.%m.%Y %H:%M'"
+    )
+
+
+def spell_times(labels: Any, *, form: str | None = None) -> dict[Way, Spelt]:
+    """What texts (k,), a pyarrow array, spell in each way of writing that any of them is written in."""
+    if form is not None:
+        return {Way("given"): _by_format(labels.to_pylist(), form)}
+    out: dict[Way, Spelt] = {}
+    numeric: BoolArray = _mask(pc.match_substring_regex(labels, _NUMBER))
+    if numeric.any():
+        digits: Any = pc.if_else(pa.array(numeric), pc.utf8_trim_whitespace(labels), "0")
+        numbers = np.asarray(digits.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        out[Way("number")] = Spelt(numbers, numeric & np.isfinite(numbers))
+        short = numeric & (np.abs(numbers) < 10**8) & (numbers == np.floor(numbers))
+        out |= {
+            way: one for way, one in _compact(np.where(short, numbers, 0).astype(np.int64)).items() if one.valid.any()
+        }
+    found: Any = pc.extract_regex(labels, _DATE)
+    dated: BoolArray = _mask(found.is_valid())
+    if not dated.any():
+        return out
+    fields: dict[str, Any] = {field.name: found.field(field.name).fill_null("") for field in found.type}
+    a, b, c = (_numbers(fields[name]) for name in "abc")
+    first_long, last_long = (_mask(pc.equal(pc.utf8_length(fields[name]), 4)) for name in "ac")
+    same_marks, no_day = _mask(pc.equal(fields["mark"], fields["mark2"])), _mask(pc.equal(fields["mark2"], ""))
+    clock, clock_valid = _clock(fields)
+    zoned, away = _mask(pc.not_equal(fields["zone"], "")), _offsets(fields["zone"])
+    parts = {"ymd": (a, b, np.where(no_day, 1, c)), "dmy": (c, b, a), "mdy": (c, a, b)}
+    for order, (year, month, day) in parts.items():
+        days, right = _days(year, month, day)
+        right &= dated & clock_valid & (first_long if order == "ymd" else last_long & ~first_long)
+        keys = (days * 86_400 - away) * _SECOND + clock
+        for mark in _MARKS:
+            written = same_marks | no_day if (order, mark) == ("ymd", "-") else same_marks  # 2024-01 is a month
+            alike = right & written & _mask(pc.equal(fields["mark"], mark))
+            for with_zone in (False, True):
+                fits = alike & (zoned == with_zone)
+                if fits.any():
+                    out[Way(order, mark, with_zone)] = Spelt(keys, fits)
+    return out
+
+
+def settle_way(ways: list[Way]) -> Way | None:
+    """The way in which all of a column is written, of those that fit it; None where that is open.
+
+    Between points the day comes first wherever that is written; numbers that may be dates may be both.
+    """
+    if len(ways) == 2 and all(way.mark == "." for way in ways):
+        return next(way for way in ways if way.order == "dmy")
+    return ways[0] if len(ways) == 1 else None
+
+
+def _unreadable(column: Any, spelt: dict[Way, Spelt], name: str, cells: CellNames, *, form: str | None) -> InputError:
+    """What to say of a column that is not all written in one way: the first row that does not go with those before."""
+    row = max((int((~one.valid).argmax()) for one in spelt.values()), default=0)
+    first = f"'{plain(column[0].as_py())}' in {cells.row(0)}"
+    where = f"column '{plain(name)}' holds '{plain(column[row].as_py())}' in {cells.row(row)}"
+    if form is not None:
+        return InputError(f"{where}, which is not written as --time-format '{plain(form)}' says; correct one of them")
+    if row and any(one.valid[row] for one in spelt.values()):
+        return InputError(f"{where}, and {first}, which are not written in one way; {_ISO_REMEDY}")
+    if row:
+        return InputError(
+            f"{where}, which is no time that can be read together with {first}; {_ISO_REMEDY}, or leave the row out"
+        )
+    return InputError(
+        f"{where}, which is no time that can be read without doubt; {_ISO_REMEDY}, or as numbers, or say how they are "
+        "written (--time-format '%d.%m.%y', say)"
+    )
+
+
+def _open(column: Any, ways: list[Way], name: str, cells: CellNames) -> InputError:
+    """What to say of a column that may be written in two ways."""
+    text = str(column[0].as_py())
+    forms = " or ".join(f"--time-format '{_format_like(way, text)}'" for way in ways if way.order != "number")
+    what = "which may be a number, or a date with its year at the end"
+    if all(way.mark for way in ways):
+        what = "and no value tells which number is the day and which the month"
+    return InputError(
+        f"column '{plain(name)}' holds '{plain(text)}' ({cells.row(0)}), {what}; say how it is written: {forms}; or "
+        f"{_ISO_REMEDY}"
+    )
+
+
+def _format_like(way: Way, text: str) -> str:
+    """The format in which a text is written, as strptime has it."""
+    found: Any = pc.extract_regex(pa.array([text]), _DATE)[0].as_py()
+    date = way.mark.join(_LETTERS[letter] for letter in way.order)
+    if found is None or not found["hour"]:
+        return date
+    clock = f"{'%I' if found['half'] else '%H'}:%M" + (":%S" if found["second"] else "")
+    clock += (".%f" if found["part"] else "") + (" %p" if found["half"] else "")
+    return f"{date} {clock}" + ("%z" if found["zone"] else "")
+
+
+def _by_format(labels: list[str], form: str) -> Spelt:
+    """What texts spell in a format of strptime, in microseconds; an offset from UTC is taken into account."""
+    keys, valid = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels), dtype=np.bool_)
+    for k, label in enumerate(labels):
+        try:
+            read = datetime.strptime(label.strip(), form)
+            when = read.replace(tzinfo=UTC) if read.tzinfo is None else read
+            keys[k], valid[k] = (when - _EPOCH) // timedelta(microseconds=1), True
+        except (ValueError, OverflowError):
+            continue
+    return Spelt(keys, valid)
+
+
+def _mask(column: Any) -> BoolArray:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _numbers(texts: Any) -> IntArray:
+    """Whole numbers (k,) of digits: 0 where there are none."""
+    filled: Any = pc.if_else(pc.equal(texts, ""), "0", texts)
+    return np.asarray(filled.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _days(year: IntArray, month: IntArray, day: IntArray) -> tuple[IntArray, BoolArray]:
+    """Days (k,) since 1970, and whether the calendar has them."""
+    right = (year >= _YEARS[0]) & (year <= _YEARS[1]) & (month >= 1) & (month <= 12) & (day >= 1)
+    months = np.where(right, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
+    days = months.astype("datetime64[D]").astype(np.int64) + day - 1
+    return days, right & (days.astype("datetime64[D]").astype("datetime64[M]") == months)
+
+
+def _clock(fields: dict[str, Any]) -> tuple[IntArray, BoolArray]:
+    """Nanoseconds (k,) since midnight, and whether a day has them."""
+    hour, minute, second = (_numbers(fields[name]) for name in ("hour", "minute", "second"))
+    part = _numbers(pc.utf8_rpad(fields["part"], width=9, padding="0"))
+    twelve = _mask(pc.not_equal(fields["half"], ""))
+    right = (minute < 60) & (second < 60) & (hour < 24) & (~twelve | ((hour >= 1) & (hour <= 12)))
+    afternoon = _mask(pc.starts_with(fields["half"], "p", ignore_case=True))
+    hour = np.where(twelve, hour % 12 + 12 * afternoon, hour)
+    return (hour * 3600 + minute * 60 + second) * _SECOND + part, right
+
+
+def _offsets(zones: Any) -> IntArray:
+    """Seconds (k,) from UTC."""
+    digits: Any = pc.replace_substring(zones, ":", "")
+    west = _mask(pc.starts_with(digits, "-"))
+    signed: Any = pc.or_(pc.starts_with(digits, "+"), pc.starts_with(digits, "-"))
+    away = _numbers(pc.if_else(signed, pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 1), width=4, padding="0"), ""))
+    return np.where(west, -1, 1) * (away // 100 * 3600 + away % 100 * 60)
+
+
+# What the file of a log may not tell of itself, so that its reader must.
+
+
+class Reading(TypedDict, total=False):
+    """How a log is to be read: the arguments of `read_log`, as `ReadingOptions` explains them."""
+
+    n_actions: int | None
+    least_propensity: float | None
+    reward_range: tuple[float, float] | None
+    position: int | None
+    action: str | None
+    reward: str | None
+    propensity: str | None
+    split: str | Mapping[str, float] | None
+    time: str | None
+    time_format: str | None
+    unit: str | None
+    features: Sequence[str] | None
+    without: Sequence[str]
+    clip: bool
+    keep: Sequence[str]
+
+
+def check_arguments(given: Iterable[str], *, of: str, others: Iterable[str] = ()) -> None:
+    """Raise where a name is none of `read_log`'s arguments; of: the function that was called, others: its own."""
+    known = (*Reading.__annotations__, *others)
+    for name in given:
+        if name not in known:
+            close = close_to(name, known)
+            meant = f"did you mean {close}=…?" if close else f"it takes {', '.join(sorted(known))}"
+            raise InputError(f"{of} has no argument '{plain(name)}'; {meant}")
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What a log's file may not tell, so that its reader must.
+
+    n_actions: how many actions there are.
+    least_propensity: what every action's propensity was at least, always, for logs that tell the played one's alone.
+    reward_range: the least and the largest that rewards can be, if not 0 and 1.
+    position: which one to take of a feedback with several.
+    action, reward, propensity: the columns that hold these, if they are not called so.
+    split: the propensities, where they were the same for everybody: `uniform`, or those of each action (`a=0.4,b=0.6`).
+    time: the column that tells when a row occurred, by which rows are brought into order.
+    time_format: how times are written in it, as Python's strptime has it (`%d/%m/%Y`), where it leaves that open.
+    unit: the column that tells whose row it is, where people come back.
+    features: the columns to use as features, if not all that are left.
+    without: columns to leave out.
+    clip: whether rewards beyond the range are cut to it, which makes another reward of them.
+    keep: columns that stay features though they look like identifiers, outcomes, or the time.
+    """
+
+    n_actions: int | None = None
+    least_propensity: float | None = None
+    reward_range: tuple[float, float] | None = None
+    position: int | None = None
+    action: str | None = None
+    reward: str | None = None
+    propensity: str | None = None
+    split: str | Mapping[str, float] | None = None
+    time: str | None = None
+    time_format: str | None = None
+    unit: str | None = None
+    features: Sequence[str] | None = None
+    without: Sequence[str] = ()
+    clip: bool = False
+    keep: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.n_actions is not None:
+            settle(self, n_actions=whole_number(self.n_actions, name="--actions", least=1))
+        if self.least_propensity is not None:
+            settle(self, least_propensity=number(self.least_propensity, name="--least-propensity"))
+        if self.reward_range is not None:
+            settle(self, reward_range=check_range(self.reward_range))
+        if flag(self.clip, name="clip") and self.reward_range is None:
+            raise InputError("to clip rewards, say to what: the least and the largest (--reward-range 0 500)")
+        if self.position is not None:
+            settle(self, position=whole_number(self.position, name="--position", least=0))
+        for name in ("action", "reward", "propensity", "time", "time_format", "unit"):
+            if getattr(self, name) is not None:
+                text(getattr(self, name), name=name)
+        if self.time_format is not None:
+            check_time_format(self.time_format)
+            if self.time is None:
+                raise InputError("--time-format says how times are written; say in which column, too (--time COLUMN)")
+        if self.split is not None and not isinstance(self.split, str):
+            shares = {text(a, name="an action of split"): number(p, name="split") for a, p in self.split.items()}
+            settle(self, split=",".join(f"{action}={share!r}" for action, share in shares.items()))
+        if self.features is not None:
+            settle(self, features=texts(self.features, name="features"))
+        settle(self, without=texts(self.without, name="without"), keep=texts(self.keep, name="keep"))
+        columns = (self.action, self.reward, self.propensity, self.time, self.unit)
+        used = [name for name in columns if name is not None]
+        twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
+        if twice is not None:
+            raise InputError(f"the column '{plain(twice)}' cannot be two things at once: name it once")
+
+    @property
+    def of_columns(self) -> tuple[str, ...]:
+        """Which options were given that say what the columns of a table are."""
+        names = ("action", "reward", "propensity", "split", "time", "time_format", "unit", "features", "without")
+        return tuple(name for name in names if getattr(self, name) not in (None, ()))
+
+    @property
+    def outcome(self) -> str:
+        """What a reward is called."""
+        name = self.reward or "reward"
+        return f"clipped {name}" if self.clip else name
+
+    def to_json(self) -> dict[str, Any]:
+        """What was said, as what JSON knows, by the names that `read_log` has for it."""
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        lists = ("reward_range", "features", "without", "keep")
+        return {
+            name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ()) and v is not False
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> ReadingOptions:
+        """What `to_json` wrote."""
+        given = Fields.read(value, of="reading of the log")
+        given.check_known(tuple(field.name for field in fields(cls)))
+        made: Reading = {}
+        for name in ("n_actions", "position"):
+            if name in given:
+                made[name] = given.whole_number(name)
+        for name in ("action", "reward", "propensity", "split", "time", "time_format", "unit"):
+            if name in given:
+                made[name] = given.text(name)
+        if "least_propensity" in given:
+            made["least_propensity"] = given.number("least_propensity", least=0.0, most=1.0)
+        if given.given.get("reward_range") is not None:
+            ends = given.numbers("reward_range", shortest=2, longest=2)
+            made["reward_range"] = (ends[0], ends[1])
+        if "clip" in given:
+            made["clip"] = given.flag("clip")
+        if "features" in given:
+            made["features"] = given.texts("features")
+        if "without" in given:
+            made["without"] = given.texts("without")
+        if "keep" in given:
+            made["keep"] = given.texts("keep")
+        return cls(**made)

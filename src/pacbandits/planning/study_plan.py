@@ -1,0 +1,563 @@
+"""A plan: its assumptions, quick estimates and simulated trials; and the function `plan` that makes one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.checks import check_percentage, flag, function, instance, number, path_of, whole_number
+from pacbandits.engines.dask import DaskEngine
+from pacbandits.errors import InputError
+from pacbandits.logs.readers import DataFrame
+from pacbandits.planning.assumptions import (
+    Assumptions,
+    Supposition,
+    Traffic,
+    check_plan_epsilon,
+    check_scenarios,
+    effect_of,
+    people_of,
+    usual_scenarios,
+)
+from pacbandits.planning.sample_sizes import (
+    ANALYSES,
+    CERTIFY,
+    Affordable,
+    SampleSizeEstimate,
+    affordable,
+    affordable_epsilon,
+    by_effect,
+    chance_by,
+    estimate,
+    foretold,
+    foretold_at,
+)
+from pacbandits.planning.simulated_trials import (
+    RIVALS,
+    Limits,
+    PlayedTrial,
+    Quantiles,
+    TrialQuestion,
+    Watch,
+    quantile,
+    quantiles,
+    scenario_weights,
+    simulate,
+    stopping_times,
+)
+from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.registry import load_policies
+from pacbandits.problems.pilots import PilotEffects
+from pacbandits.problems.scenarios import DEFAULT_VARIATION, Outcome
+from pacbandits.progress import Progress, listener
+from pacbandits.records import Contexts, Log
+from pacbandits.records.log_metadata import check_range
+
+# A plan: its assumptions, the quick estimates, and the results of simulated trials.
+
+
+PLAIN_TRIAL_SUFFICES = 1.1  # times as many people as `coda`, at most, and the plain trial is all one needs
+KNOWN_WELL_ENOUGH = 0.25  # to which medians must be known, before their ratio is more than chance
+BAND = (0.1, 0.5, 0.9)  # of certified ε over people
+CURVE_POINTS = 60
+YEARS = {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1.0}
+NO_GAIN = 1e-9  # of ε, below which a gain is rounding
+LONG_YEARS = 2.0  # of a trial that one should think about again
+
+
+@dataclass(frozen=True)
+class TrialAverages:
+    """What trials of one algorithm cost and gain, on average over scenarios, in the units of rewards.
+
+    lost: what people earn less than under the best policy while a trial goes on, together.
+    over_constant, over_control: what the answer earns more than the best single action and than the control, a person.
+    correct: the share of answers within ε of the best.
+    """
+
+    lost: float
+    over_constant: float
+    over_control: float
+    correct: float
+
+    def to_json(self) -> dict[str, float]:
+        """Serialise to JSON-compatible values."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class StudyPlan:
+    """What a trial will cost, before it starts.
+
+    supposed: what it rests on.
+    estimates: foretold without simulation.
+    trials: simulated; none where that was not asked for.
+    max_samples: after which simulated trials were given up.
+    source: where the contexts come from, in words.
+    budget: people one can afford; None where that was not asked.
+    deadline: periods of the traffic that one has; None where that was not asked.
+    """
+
+    supposed: Assumptions
+    estimates: tuple[SampleSizeEstimate, ...]
+    trials: tuple[PlayedTrial, ...]
+    max_samples: int
+    source: str = ""
+    budget: int | None = None
+    deadline: float | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether every scenario was simulated at least once with every algorithm."""
+        return len({(one.scenario, one.algorithm) for one in self.trials}) == len(self.supposed.scenarios) * len(RIVALS)
+
+    @property
+    def samples(self) -> Mapping[str, Quantiles]:
+        """How many people each analysis takes: simulated, or foretold where nothing was.
+
+        `coda` and `uniform` are trials that stop themselves; `certify` is a plain test whose finished log it reads.
+        """
+        return {one: self.quantiles(one) for one in ANALYSES}
+
+    def quantiles(self, algorithm: str, scenario: int | None = None) -> Quantiles:
+        """The same of one algorithm, over all scenarios or in one; `certify`: of a finished log that it reads."""
+        if not self.simulated:
+            return self.foretold(algorithm, scenario)
+        if algorithm == CERTIFY:
+            return self._foretold(self._of_logs(), CERTIFY, scenario)
+        times = stopping_times(self.trials, algorithm, scenario)
+        shares = None if scenario is not None else scenario_weights(self.trials, algorithm, self.supposed.shares)
+        made, traffic = quantiles(times, shares), self.supposed.traffic
+        if traffic is None or not traffic.batched:
+            return made
+        median, p80, p95 = (traffic.people * traffic.periods(one) for one in (made.median, made.p80, made.p95))
+        return replace(made, median=median, p80=p80, p95=p95)  # between two trials there may be half a period
+
+    def foretold(self, algorithm: str, scenario: int | None = None) -> Quantiles:
+        """The quick answer, whatever was simulated."""
+        return self._foretold(self.estimates, algorithm, scenario)
+
+    def _foretold(self, estimates: tuple[SampleSizeEstimate, ...], algorithm: str, scenario: int | None) -> Quantiles:
+        some = tuple(one for one in estimates if scenario in (None, one.scenario))
+        made, traffic = foretold(some, self.supposed.shares, algorithm), self.supposed.traffic
+        if traffic is None:
+            return made
+        return Quantiles(traffic.taken(made.median), traffic.taken(made.p80), traffic.taken(made.p95))
+
+    def _of_logs(self) -> tuple[SampleSizeEstimate, ...]:
+        """Estimates of finished logs, for the plain trial's people as simulated, where its trials were done."""
+        made: list[SampleSizeEstimate] = []
+        for one in self.estimates:
+            simulated = math.inf
+            if self.simulated:
+                simulated = quantiles(stopping_times(self.trials, "uniform", one.scenario)).median
+            if math.isfinite(simulated):
+                ratio = one.medians[CERTIFY] / one.medians["uniform"]
+                one = replace(one, medians={CERTIFY: ratio * simulated})
+            made.append(one)
+        return tuple(made)
+
+    def chance(self, people: float, algorithm: str = "coda") -> float:
+        """The probability that a trial is done by so many people."""
+        people, traffic = number(people, name="people", least=0), self.supposed.traffic
+        if not self.simulated or algorithm == CERTIFY:
+            known = people if traffic is None else traffic.counted(people)
+            estimates = self._of_logs() if algorithm == CERTIFY else self.estimates
+            return chance_by(estimates, self.supposed.shares, algorithm, known)
+        times = np.array(stopping_times(self.trials, algorithm))
+        weights = np.array(scenario_weights(self.trials, algorithm, self.supposed.shares))
+        return float(weights @ (times <= people))
+
+    def chance_in(self, periods: float, algorithm: str = "coda") -> float:
+        """The probability that a trial is done after so many periods of its traffic."""
+        traffic = self.supposed.traffic
+        if traffic is None:
+            raise InputError('say how many people come by: plan(…, traffic="4000/week")')
+        periods = number(periods, name="periods", least=0)
+        return self.chance(traffic.people_in(math.floor(periods) if traffic.batched else periods), algorithm)
+
+    def periods(self, algorithm: str, share: float) -> float | None:
+        """After how many periods of its traffic a trial is done in this share of cases; None without traffic."""
+        traffic, shares = self.supposed.traffic, self.supposed.shares
+        share = number(share, name="share", above=0, below=1)
+        if traffic is None:
+            return None
+        if self.simulated and algorithm != CERTIFY:
+            weights = scenario_weights(self.trials, algorithm, shares)
+            return traffic.periods(quantile(stopping_times(self.trials, algorithm), weights, share))
+        estimates = self._of_logs() if algorithm == CERTIFY else self.estimates
+        return traffic.periods(traffic.taken(foretold_at(estimates, shares, algorithm, share)))
+
+    def means(self, algorithm: str) -> TrialAverages | None:
+        """What simulated trials cost and gained on average; None where there were none."""
+        if not self.simulated:
+            return None
+        own = [one for one in self.trials if one.algorithm == algorithm]
+        weights, unit = np.array(scenario_weights(self.trials, algorithm, self.supposed.shares)), self.unit
+        table = np.array([(one.lost, one.over_constant, one.over_control, one.correct) for one in own], dtype=float)
+        lost, constant, control, correct = (float(x) for x in weights @ table)
+        return TrialAverages(unit * lost, unit * constant, unit * control, correct)
+
+    def curve(self, algorithm: str) -> tuple[FloatArray, FloatArray]:
+        """People (k,), and the certified ε (3, k) that 10, 50 and 90 % of the simulated trials are below by then."""
+        own = [one for one in self.trials if one.algorithm == algorithm]
+        if not self.simulated:
+            raise InputError("this plan was not simulated, and only simulated trials tell what is proven by when")
+        weights = scenario_weights(self.trials, algorithm, self.supposed.shares)
+        last = max(n for one in own for n, _ in one.curve)
+        first = min(one.curve[0][0] for one in own)
+        people = np.geomspace(max(first, 1), max(last, first + 1), CURVE_POINTS)
+        # What was certified by then: of a round that is over, the smallest of all.
+        steps = np.ones((len(own), len(people)))
+        for i, one in enumerate(own):
+            at = np.array([n for n, _ in one.curve])
+            best = np.minimum.accumulate(np.array([e for _, e in one.curve]))
+            which = np.searchsorted(at, people, side="right") - 1
+            steps[i] = np.where(which >= 0, best[np.maximum(which, 0)], 1.0)
+        bands = [[quantile(list(steps[:, k]), weights, share) for k in range(len(people))] for share in BAND]
+        return people, self.unit * np.array(bands)
+
+    @property
+    def unit(self) -> float:
+        """How far apart the ends of the range of rewards are."""
+        return self.supposed.outcome.unit
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The mean of the paper's lower bounds, by how likely scenarios are; None unless it is a theorem in each."""
+        bounds = [one.lower_bound for one in self.estimates]
+        if any(one is None for one in bounds):
+            return None
+        shares, n = self.supposed.shares, len(self.estimates) // len(self.supposed.scenarios)
+        return sum(shares[e.scenario] * (e.lower_bound or 0.0) / n for e in self.estimates)
+
+    @property
+    def largest_gain(self) -> float:
+        """What the best policy earns more than the best single action on average, where that is most."""
+        drawn = [(one.scenario, one.best_over_constant) for one in self.trials] if self.simulated else []
+        drawn = drawn or [(one.scenario, one.gain) for one in self.estimates]
+        gains = [np.mean([gain for of, gain in drawn if of == scenario]) for scenario in {of for of, _ in drawn}]
+        return self.unit * float(max(gains))
+
+    def affordable(self, budget: int | None = None, *, progress: Progress | None = None) -> Affordable:
+        """What a number of people affords: which ε, how many actions, how deep trees."""
+        people = self.budget if budget is None else budget
+        if people is None:
+            raise InputError("say how many people you can afford: affordable(budget=3000)")
+        people = whole_number(people, name="budget", least=1)
+        return affordable(self.supposed, self.estimates, people, progress=progress)
+
+    def by_effect(self, *, progress: Progress | None = None) -> dict[float, dict[str, Quantiles]]:
+        """The quick answer for smaller and larger effects than the one supposed, by effect and analysis."""
+        made = by_effect(self.supposed, self.estimates, progress=progress)
+        return {
+            effect: {one: replace(self, estimates=found, trials=()).quantiles(one) for one in ANALYSES}
+            for effect, found in made.items()
+        }
+
+    def findings(self) -> tuple[str, ...]:
+        """What whoever plans should know, in sentences."""
+        s, words = self.supposed, list(self.supposed.remarks())
+        coda, plain, by_whom = *(self.quantiles(one) for one in RIVALS), ""
+        unsure = max(coda.known_to, plain.known_to) > KNOWN_WELL_ENOUGH
+        if self.simulated and unsure and math.isfinite(plain.median):
+            coda, plain, by_whom = *(self.foretold(one) for one in RIVALS), " (by the quick answer, as yet)"
+        personal = s.policies.log_size > math.log(s.n_actions) + 1e-9
+        if personal and self.largest_gain <= s.epsilon * (1 + 1e-9):
+            words.append(_no_proof_of_personalising(self.largest_gain, s.epsilon))
+        if math.isfinite(plain.median) and plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
+            words.append(
+                f"A plain randomised trial is all you need{by_whom}: exploring cleverly would save next to nothing, "
+                "and the same certificate stops both."
+            )
+        elif math.isfinite(plain.median):
+            saved = 100 * (1 - coda.median / plain.median)
+            words.append(f"An adaptive trial (coda) saves about {saved:.0f} % of the people{by_whom}.")
+        if s.traffic is not None and (length := self.periods("coda", 0.8)) is not None:
+            years = length * YEARS[s.traffic.period]
+            if years > LONG_YEARS:
+                words.append(
+                    f"With {s.traffic.describe()} that takes {years:,.0f} years in one of five cases: take a larger ε, "
+                    "fewer actions, or a smaller class of policies."
+                )
+        if self.simulated and not all(math.isfinite(self.quantiles(one).p95) for one in RIVALS):
+            words.append(f"Some simulated trials were not done after {self.max_samples:,} people, and were given up.")
+        return tuple(words)
+
+    def to_json(self) -> dict[str, Any]:
+        """Serialise to JSON-compatible values."""
+        from pacbandits.planning.plan_files import plan_to_json
+
+        return plan_to_json(self)
+
+
+def _no_proof_of_personalising(gain: float, epsilon: float) -> str:
+    """Why a proof to within ε will not favour a rule over one action; gain: of the best policy over that, at most."""
+    if gain <= NO_GAIN * epsilon:
+        return (
+            "Personalising cannot pay here: in every scenario one action is as good as the best policy. An ordinary "
+            "test of the actions will do (--policies trees:depth=0)."
+        )
+    return (
+        f"A proof at ε = {epsilon:g} cannot show that personalising pays: in the scenarios the best policy earns up to "
+        f"{gain:.2g} a person more than the best single action, which is no more than ε. To prove that gain, take an ε "
+        f"of {gain / 2:.1g} or so, which takes more people; or test for the best single action (--policies "
+        "trees:depth=0)."
+    )
+
+
+# Make a plan from stated assumptions: the function `plan`.
+
+
+DEFAULT_CLASS, DEFAULT_DELTA = "trees:depth=2", 0.05
+DEFAULT_EPSILON_IN_BASELINES = 0.2  # where only a budget is known: effects of a fifth of the baseline matter
+MOST_SIMULATED_PEOPLE = 1e9  # in one trial, unless it is foretold to take more
+GIVEN_UP_AFTER = 10  # times as many people as 95 % of trials are foretold to take
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest:
+    """What a person states for a plan; see `plan` for what each means."""
+
+    n_actions: int | None = None
+    policies: PolicyClass | str = DEFAULT_CLASS
+    epsilon: float | None = None
+    delta: float = DEFAULT_DELTA
+    baseline: float | None = None
+    spread: float | None = None
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    variation: float = DEFAULT_VARIATION
+    effect: float | str | None = None
+    share: float | None = None
+    scenarios: Sequence[Supposition] | None = None
+    control: int = 0
+    traffic: Traffic | str | None = None
+    budget: int | None = None
+    seed: int = 0
+
+
+def plan(
+    contexts: Contexts | Log | DataFrame,
+    *,
+    n_actions: int | None = None,
+    policies: PolicyClass | str = DEFAULT_CLASS,
+    epsilon: float | None = None,
+    delta: float = DEFAULT_DELTA,
+    baseline: float | None = None,
+    spread: float | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    variation: float = DEFAULT_VARIATION,
+    effect: float | str | None = None,
+    share: float | None = None,
+    scenarios: Sequence[Supposition] | None = None,
+    control: int = 0,
+    traffic: Traffic | str | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    simulated: bool = True,
+    limits: Limits | None = None,
+    folder: str | Path | None = None,
+    engine: DaskEngine | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> StudyPlan:
+    """What a trial will cost, before it starts: how many people, for how long, and what it gains.
+
+    contexts: of people as they come, from the past; or the log of a pilot, whose uncertain effects are drawn.
+    n_actions: how many actions there are to choose from.
+    policies: the class to search, or its name.
+    epsilon: how near to the best the answer must be, in the units of rewards; without it, what the budget affords.
+    delta: with what probability it may be wrong.
+    baseline: the mean reward when nothing special is done, a conversion rate say.
+    spread: the standard deviation of rewards, where they are not all or nothing.
+    reward_range: the least and the largest that a reward can be.
+    variation: by which share of the baseline people differ, whatever is done.
+    effect: by how much a better action is better, in the units of rewards or as "+20%" of the baseline, the default.
+    share: of people for whom another action is better, in the scenario `segments`.
+    scenarios: what actions may do, if not the usual: none, winner, segments and few.
+    control: the action that is in use now.
+    traffic: people a period, as "4000/week"; a `Traffic` can be in batches and have late rewards.
+    budget: people one can afford.
+    seed: of all that is drawn.
+    simulated: whether trials are simulated; without, the answer takes seconds and is right to a factor of 1.5 or so.
+    limits: when simulation ends; by default after 10 minutes, or once quantiles are known to 10 %.
+    folder: keeps simulated trials, so that a plan can be refined later.
+    engine: whose workers play trials, `DaskEngine()`; processes of this machine by default.
+    progress, watch: are told what goes on, and of every trial.
+
+    >>> import pacbandits as pb
+    >>> people = pb.Contexts.of([[age] for age in range(18, 80)], names=["age"])
+    >>> quick = pb.plan(people, n_actions=3, policies="trees:depth=1", epsilon=0.1, baseline=0.3, simulated=False)
+    >>> 500 < quick.samples["coda"].median < quick.samples["coda"].p80 < 10_000
+    True
+
+    Raises:
+        InputError: When what is supposed cannot be, in a sentence that says what.
+    """
+    asked = PlanRequest(
+        n_actions=n_actions,
+        policies=policies,
+        epsilon=epsilon,
+        delta=delta,
+        baseline=baseline,
+        spread=spread,
+        reward_range=reward_range,
+        variation=variation,
+        effect=effect,
+        share=share,
+        scenarios=scenarios,
+        control=control,
+        traffic=traffic,
+        budget=budget,
+        seed=seed,
+    )
+    _check_simulation(simulated, limits, folder, engine, watch)
+    made = _quick(suppose(_contexts_of(contexts), asked, progress=progress), budget=budget, progress=progress)
+    if not simulated:
+        return made
+    return refine(made, limits=limits, folder=folder, engine=engine, progress=progress, watch=watch)
+
+
+def _quick(supposed: Assumptions, *, budget: int | None, progress: Progress | None) -> StudyPlan:
+    """The plan with its quick answer alone."""
+    made = StudyPlan(supposed, estimate(supposed, progress=progress), (), 1, budget=budget)
+    return replace(made, max_samples=most_people(max(made.foretold(one).p95 for one in RIVALS)))
+
+
+def _check_simulation(simulated: object, limits: object, folder: object, engine: object, watch: object) -> None:
+    """Raise, before anything is computed, where simulation could not begin."""
+    flag(simulated, name="simulated")
+    if limits is not None:
+        instance(limits, Limits, name="limits", remedy="say Limits(trials=50, minutes=3)")
+    if folder is not None:
+        path_of(folder, name="folder")
+    if engine is not None:
+        instance(engine, DaskEngine, name="engine", remedy="say DaskEngine(), or nothing for this machine")
+    if watch is not None:
+        function(watch, name="watch")
+
+
+def refine(
+    quick: StudyPlan,
+    *,
+    limits: Limits | None = None,
+    folder: str | Path | None = None,
+    engine: DaskEngine | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> StudyPlan:
+    """A plan with simulated trials, for one that has its quick answer; what is given is as for `plan`."""
+    s = quick.supposed
+    question = TrialQuestion(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
+    listener(progress)("simulating")
+    place = None if folder is None else Path(folder)
+    limits = limits or Limits()
+    return replace(quick, trials=simulate(s, question, limits=limits, folder=place, engine=engine, watch=watch))
+
+
+def most_people(usual: float) -> int:
+    """After how many people a simulated trial is given up, for what 95 % of trials are foretold to take."""
+    return int(min(GIVEN_UP_AFTER * usual, max(MOST_SIMULATED_PEOPLE, usual)))
+
+
+def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | None = None) -> Assumptions:
+    """What is supposed, with what was not stated filled in."""
+    traffic = Traffic.read(asked.traffic) if isinstance(asked.traffic, str) else asked.traffic
+    if asked.budget is not None:
+        whole_number(asked.budget, name="--budget", least=1)
+    pilot = PilotEffects(source) if isinstance(source, Log) else None
+    if asked.n_actions is not None:
+        whole_number(asked.n_actions, name="--actions", least=2)
+    chosen, contexts = asked.policies, source.contexts if isinstance(source, Log) else source
+    people = people_of(contexts, seed=asked.seed) if isinstance(chosen, str) else contexts
+    if not isinstance(chosen, str):
+        chosen = check_class(chosen)
+    outcome = _outcome(asked, pilot)
+    n_actions = _n_actions(asked, pilot)
+    policies = load_policies(chosen, people, n_actions=n_actions) if isinstance(chosen, str) else chosen
+    if policies.n_actions != n_actions:
+        raise InputError(f"the policies have {policies.n_actions} actions, and the plan {n_actions}")
+    check_percentage(asked.epsilon, name="--epsilon", reward_range=(outcome.low, outcome.high))
+    epsilon = None if asked.epsilon is None else check_plan_epsilon(asked.epsilon, outcome)
+    first = epsilon
+    if first is None:
+        if asked.budget is None:
+            raise InputError(
+                "say how near to the best the answer must be (--epsilon), or how many people you can afford (--budget)"
+            )
+        first = DEFAULT_EPSILON_IN_BASELINES * outcome.room
+    effect = effect_of(asked.effect, outcome)
+    if asked.scenarios is not None or pilot is not None:
+        _check_unheard(asked, "scenarios say" if asked.scenarios is not None else "a pilot tells")
+    usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
+    made = Assumptions(
+        people,
+        policies,
+        first,
+        asked.delta,
+        outcome,
+        usual if asked.scenarios is None else check_scenarios(asked.scenarios),
+        control=asked.control,
+        traffic=traffic,
+        seed=asked.seed,
+        spec=chosen if isinstance(chosen, str) else None,
+    )
+    if epsilon is None and asked.budget is not None:
+        near = affordable_epsilon(made, asked.budget, progress=progress)
+        if near is None:
+            raise InputError(
+                f"{asked.budget:,} people are too few to prove anything: even the largest difference that rewards can "
+                "make takes more; take a larger --budget, fewer actions or a smaller class of policies"
+            )
+        made = made.with_epsilon(near)
+    return made
+
+
+def _check_unheard(asked: PlanRequest, who: str) -> None:
+    """Raise where an effect or a share was stated that nothing would come of."""
+    for name, value in (("--effect", asked.effect), ("--share", asked.share)):
+        if value is not None:
+            raise InputError(f"{who} what actions do, and {name} would change nothing; leave it out")
+
+
+def _outcome(asked: PlanRequest, pilot: PilotEffects | None) -> Outcome:
+    """What rewards are like, as stated or as a pilot shows."""
+    if pilot is not None:
+        if asked.baseline is not None or asked.spread is not None:
+            raise InputError("a pilot tells --baseline and --spread itself; leave them out")
+        return pilot.outcome
+    if asked.baseline is None:
+        raise InputError(
+            "say what people earn when nothing special is done (--baseline): the conversion rate as a share, or the "
+            "mean reward; or give the log of a pilot"
+        )
+    low, high = check_range(asked.reward_range)
+    check_percentage(asked.baseline, name="--baseline", reward_range=(low, high))
+    return Outcome(asked.baseline, asked.spread, low, high, asked.variation)
+
+
+def _n_actions(asked: PlanRequest, pilot: PilotEffects | None) -> int:
+    """How many actions there are, by whoever knows."""
+    if pilot is not None:
+        known = pilot.log.n_actions
+    elif not isinstance(asked.policies, str):
+        known = asked.policies.n_actions
+    else:
+        known = asked.n_actions
+    if known is None:
+        raise InputError("say how many actions there are to choose from (--actions)")
+    if asked.n_actions is not None and asked.n_actions != known:
+        raise InputError(f"there are {known} actions, and --actions says {asked.n_actions}; leave it out")
+    return whole_number(known, name="--actions", least=2)
+
+
+def _contexts_of(given: object) -> Contexts | Log:
+    """People, a pilot, or people from a data frame."""
+    from pacbandits.logs.readers import contexts_of
+
+    return given if isinstance(given, Contexts | Log) else contexts_of(given)

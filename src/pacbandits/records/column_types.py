@@ -1,0 +1,496 @@
+"""Types of columns: dates and times as features, numbers as people write them, and identifiers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.errors import InputError, plain
+from pacbandits.records.columns import (
+    ID_COLUMN,
+    PHI_COLUMN,
+    WEIGHT_COLUMN,
+    CellNames,
+    Columns,
+    csv,
+    is_temporal,
+    is_text,
+    pa,
+    pc,
+)
+
+# Dates and times as features that people think in.
+#
+# A column of dates becomes its weekday, a label, and its day, counted from 1970-01-01 so that a number means the same
+# in every file; in words the day is a date again. Where times of day vary there is the hour too: 13.5 is half past one.
+
+
+Part = Literal["weekday", "day", "hour"]
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DAY_ENDING = " days since 1970-01-01"
+_ENDINGS: dict[Part, str] = {"weekday": " weekday", "day": _DAY_ENDING, "hour": " hour"}
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
+MIN_DATES = 2  # in a column of text, for what is none to be a mistake
+_LIKE_A_DATE = re.compile(r"[0-9:.TZ+\- ]+")
+_FIRST_DAY = date(1970, 1, 1)
+_FIRST_WEEKDAY = WEEKDAYS.index("Thu")
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
+_SECONDS_OF_A_DAY = 24 * 3600
+
+
+@dataclass(frozen=True)
+class DatePart:
+    """A feature that is made of a column of dates or times.
+
+    column: of which it is made.
+    part: the weekday (Mon, …, Sun), the day (counted from 1970-01-01), or the hour (13.5 is half past one).
+    """
+
+    column: str
+    part: Part
+
+
+def date_parts(features: Iterable[str], dates: Iterable[str]) -> dict[str, DatePart]:
+    """Which of the features are made of columns of dates, and how; dates: these columns."""
+    made = {f"{column}{end}": DatePart(column, part) for column in dates for part, end in _ENDINGS.items()}
+    return {feature: made[feature] for feature in features if feature in made}
+
+
+def spread_dates(columns: Columns) -> Columns:
+    """The columns, where those of dates and times have made room for the features made of them."""
+    if not any(is_temporal(column.type) for column in columns.values()):
+        return columns
+    out: Columns = {}
+    for name, column in columns.items():
+        made = _features(name, column) if is_temporal(column.type) else {name: column}
+        taken = next((new for new in made if new in out or (new != name and new in columns)), None)
+        if taken is not None:
+            raise InputError(f"column '{plain(taken)}' has the name of what is made of '{plain(name)}'; rename it")
+        out.update(made)
+    return out
+
+
+def say_number(feature: str, value: float, *, digits: int) -> tuple[str, str]:
+    """A feature and a number that it is at most, in words of so many digits: of a day the date."""
+    if feature.endswith(_DAY_ENDING) and _is_day(value):
+        return plain(feature.removesuffix(_DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value)))
+    return plain(feature), f"{value:.{digits}g}"
+
+
+def date_features(name: str, column: Any) -> Columns:
+    """All features that can be made of a column of dates or times, whatever it holds; nulls are dates, too."""
+    return _features(name, column.cast(pa.date32()) if pa.types.is_null(column.type) else column, hours=True)
+
+
+def dates_in_text(column: Any) -> Any | None:
+    """A column of text (codes into labels) as the dates or times that it spells, as in CSV; None where one is none."""
+    labels: list[str] = column.dictionary.to_pylist()
+    if not all(_LIKE_A_DATE.fullmatch(label) for label in labels):
+        return None
+    lines = "\n".join(["date", *labels, ""]).encode()
+    read: Any = csv.read_csv(pa.BufferReader(lines)).column(0).combine_chunks() if labels else pa.nulls(0)
+    return read.take(column.indices) if is_temporal(read.type) or not labels else None
+
+
+def check_dates(column: Any, name: str, cells: CellNames) -> None:
+    """Raise when most of a column of text is dates in ISO form, and the rest is something else."""
+    labels: list[str | None] = column.dictionary.to_pylist()
+    good = np.array([label is not None and _ISO_DATE.match(label) is not None for label in labels], dtype=np.bool_)
+    if good.sum() < max(MIN_DATES, len(good) / 2):
+        return
+    bad = ~good
+    indices: IntArray = column.indices.fill_null(int(good.argmax())).to_numpy(zero_copy_only=False)
+    if not bad.any() or not bad[indices].any():
+        return
+    row = int(bad[indices].argmax())
+    raise InputError(
+        f"column '{plain(name)}' holds '{plain(labels[int(indices[row])])}' in {cells.row(row)}, and dates elsewhere; "
+        "write it as 2024-01-31 or 2024-01-31 13:30:00, or leave the row or the column out"
+    )
+
+
+def _is_day(value: float) -> bool:
+    """Whether the calendar has a date for it."""
+    return date.min.toordinal() <= math.floor(value) + _FIRST_DAY.toordinal() <= date.max.toordinal()
+
+
+def _features(name: str, column: Any, *, hours: bool = False) -> Columns:
+    """What is made of a column of dates or times; hours: whether also of one in which they never vary."""
+    missing: BoolArray = column.is_null().to_numpy(zero_copy_only=False)
+    days, clock = days_and_hours(name, column)
+    out: Columns = {}
+    if not pa.types.is_time(column.type):
+        codes: Any = pa.array(((days + _FIRST_WEEKDAY) % len(WEEKDAYS)).astype(np.int32), mask=missing)
+        out[f"{name}{_ENDINGS['weekday']}"] = pa.DictionaryArray.from_arrays(codes, pa.array(WEEKDAYS))
+        out[f"{name}{_DAY_ENDING}"] = pa.array(days.astype(np.float64), mask=missing)
+    present = clock[~missing]
+    if hours or pa.types.is_time(column.type) or (len(present) and (present != present[0]).any()):
+        out[f"{name}{_ENDINGS['hour']}"] = pa.array(clock, mask=missing)
+    return out
+
+
+def days_and_hours(name: str, column: Any) -> tuple[IntArray, FloatArray]:
+    """Whole days since 1970 and the hour of the day (n,), by the clock of the column's time zone; 0 where missing."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        try:
+            column = pc.local_timestamp(column)
+        except pa.ArrowException:
+            raise InputError(f"the time zone '{plain(kind.tz)}' of column '{plain(name)}' is unknown here") from None
+    width: Any = pa.int32() if kind.bit_width == 32 else pa.int64()
+    ticks = np.asarray(column.cast(width).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    if pa.types.is_date32(kind):
+        return ticks, np.zeros(len(ticks))
+    a_second = _TICKS["ms" if pa.types.is_date64(kind) else kind.unit]
+    days, rest = np.divmod(ticks, _SECONDS_OF_A_DAY * a_second)
+    return days, rest / (3600.0 * a_second)
+
+
+# Numbers as people write them: 1,200.50 and 1.200,50, 4 %, $12; read where a whole column leaves no doubt of them.
+#
+# A column of text is one of numbers if all of it is written in one way, and at least one value is not just digits and a
+# point. Where two ways fit and differ, as for 1,200 (twelve hundred, or a bit more than one), it stays text, and that
+# is said.
+
+
+MAX_WRITTEN_CHARACTERS = 40
+MAX_COMPARED_LABELS = 10_000  # of a column, beyond which nothing is said of those that hardly differ
+_CELL = re.compile(r"([-+−]?)\s?([$€£¥]?)\s?([-+−]?)([0-9][0-9.,'’ \u00a0\u202f]*|[.,][0-9]+)\s?([$€£¥%]?)")
+_GROUPING = "'’ \u00a0\u202f"
+_PLAIN = re.compile(r"[0-9]*\.?[0-9]+|[0-9]+\.")
+# How groups of three digits and what is less than one stand apart, after the words for it.
+_WAYS = {
+    "1,234.5": re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?"),
+    "1.234,5": re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]*)(?:,[0-9]+)?"),
+    "1 234.5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:\.[0-9]+)?"),
+    "1 234,5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:,[0-9]+)?"),
+}
+# What makes a number with a decimal point of it, by what stands for that.
+_POINTED = {
+    ".": str.maketrans(dict.fromkeys(_GROUPING + ",", "")),
+    ",": str.maketrans(dict.fromkeys(_GROUPING + ".", "") | {",": "."}),
+}
+_WITH_UNIT = re.compile(r"[-+−]?[0-9][0-9.,]* ?([^\W\d_]{1,8})")
+_PERCENT = "%"
+
+
+class Written(NamedTuple):
+    """What labels spell.
+
+    values (k,): the numbers.
+    words: how they are written.
+    """
+
+    values: FloatArray
+    words: str
+
+
+def numbers_in(labels: Sequence[str]) -> Written | None:
+    """The numbers that all labels spell in one way, which is not just digits and a point; None where that is open."""
+    cells: list[re.Match[str]] = []
+    for label in labels:
+        found = _cell(label)
+        if found is None:
+            return None
+        cells.append(found)
+    if not cells:
+        return None
+    marks = {mark for one in cells for mark in (one[2], one[5]) if mark}
+    percents = sum(one[5] == _PERCENT for one in cells)
+    twice = any((one[1] and one[3]) or (one[2] and one[5]) for one in cells)
+    if twice or len(marks) > 1 or percents not in (0, len(cells)):
+        return None
+    digits = [one[4].strip() for one in cells]
+    plain_digits = all(_PLAIN.fullmatch(one) for one in digits)
+    if not marks and plain_digits:
+        return None
+    signs = np.array([-1.0 if (one[1] or one[3]) in ("-", "−") else 1.0 for one in cells])
+    readings = {
+        way: np.array([float(one.translate(_POINTED[way[-2]])) for one in digits])
+        for way, form in _WAYS.items()
+        if all(form.fullmatch(one) for one in digits)
+    }
+    if not readings or any((one != next(iter(readings.values()))).any() for one in readings.values()):
+        return None
+    way, values = next(iter(readings.items()))
+    words = "" if plain_digits else f"as in {way}"
+    if percents:
+        words = f"{words and f'{words}, '}4 % for 0.04"
+        values = values / 100.0
+    elif marks:
+        words = f"{words and f'{words}, '}with {next(iter(marks))} left out"
+    return Written(signs * values, words)
+
+
+def read_written(
+    columns: Columns, *, but: Collection[str] = (), coded: Collection[str] = (), cells: CellNames
+) -> tuple[str, ...]:
+    """Make numbers of the columns of text that spell such, and say so; and of those that may be numbers, or nearly are.
+
+    but: columns that stay as they are. coded: columns of text that their author has made categories. cells: where their
+    rows stand.
+    """
+    remarks: list[str] = []
+    for name in [name for name in columns if name not in but and name not in coded and is_text(columns[name].type)]:
+        column: Any = columns[name]
+        given: list[str | None] = column.dictionary.to_pylist()
+        labels = [label for label in given if label is not None]
+        if len(labels) < len(given):
+            continue
+        made = numbers_in(labels)
+        if made is not None:
+            columns[name] = pa.array(made.values).take(column.indices)
+            remarks.append(f"{cells.column(name)} holds numbers that are written {made.words}")
+        elif words := _why_text(labels, column, cells):
+            remarks.append(f"{cells.column(name)} {words}")
+    return tuple(remarks)
+
+
+def _why_text(labels: Sequence[str], column: Any, cells: CellNames) -> str | None:
+    """What to say of text that could be numbers, in part or in two ways, or of labels that hardly differ."""
+    if len(labels) > MAX_COMPARED_LABELS:
+        return None
+    spelt = [_cell(label) is not None for label in labels]
+    if all(spelt) and not all(_PLAIN.fullmatch(label.strip().lstrip("+-")) for label in labels):
+        example = next(label for label in labels if not _PLAIN.fullmatch(label.strip().lstrip("+-")))
+        row = _first_row(column, labels.index(example))
+        return (
+            f"is taken for labels: numbers such as '{plain(example)}' ({cells.row(row)}) can be read in more than one "
+            "way; write them with digits and a decimal point alone, if they are numbers"
+        )
+    units = {found[1] if (found := _WITH_UNIT.fullmatch(label.strip())) else "" for label in labels}
+    if len(labels) > 2 and len(units) == 1 and "" not in units:
+        row = _first_row(column, 0)
+        return (
+            f"is taken for labels: write numbers such as '{plain(labels[0])}' ({cells.row(row)}) without "
+            f"'{units.pop()}', if they are to be compared as such"
+        )
+    if 2 * sum(spelt) > len(labels) and not all(spelt) and sum(spelt) > 2:
+        other = spelt.index(False)
+        row = _first_row(column, other)
+        return (
+            f"is taken for labels, as not all are numbers: {cells.row(row)} holds '{plain(labels[other])}'; leave such "
+            "cells empty, if the others are numbers"
+        )
+    twins = hardly_differing(labels)
+    if twins is not None:
+        one, other = twins
+        row = _first_row(column, labels.index(other))
+        return (
+            f"holds '{plain(one)}' and '{other}' ({cells.row(row)}), which differ in blanks or capitals alone; they "
+            "are taken for two"
+        )
+    return None
+
+
+def hardly_differing(labels: Sequence[str], *, numbers: bool = False) -> tuple[str, str] | None:
+    """Two labels that differ in blanks or capitals alone, or are one number written twice, if there are such.
+
+    numbers: whether to look for numbers, too.
+    """
+    seen: dict[str, str] = {}
+    for label in labels:
+        key = " ".join(label.split()).casefold()
+        if numbers and re.fullmatch(r"[+-]?[0-9]+(\.0*)?", key):
+            key = str(int(float(key))) if len(key) < 16 else key
+        if key in seen:
+            return seen[key], label
+        seen[key] = label
+    return None
+
+
+def _cell(label: str) -> re.Match[str] | None:
+    """Sign, mark, sign, digits and mark of what may be a number."""
+    return _CELL.fullmatch(label.strip()) if len(label) <= MAX_WRITTEN_CHARACTERS else None
+
+
+def _first_row(column: Any, code: int) -> int:
+    """The first row that has a label."""
+    codes: IntArray = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return int((codes == code).argmax())
+
+
+def is_decimal(label: str) -> bool:
+    """Whether a label is a whole number as Python writes it: not 001, and not 0x10."""
+    try:
+        return str(int(label)) == label
+    except ValueError:
+        return False
+
+
+# Columns that name people or rows and tell nothing about them: they are noticed, and left out with a remark.
+#
+# A column is one of these if its name is that of an identifier (id, user_id, userId, uuid, email, …) and no value comes
+# twice; or if it is text, of more than `MIN_ROWS` rows of which more than `MIN_DISTINCT_SHARE` have a value of their
+# own. Numbers that are not whole are never identifiers, and text that its author has coded as a category is none
+# either.
+#
+# Values that come again are those of people who come back, if the column is called as people's identifiers are
+# (user_id, patientNumber, email) and has `MIN_PEOPLE` values or more, or as people are (customer) or any identifier is
+# (id, uuid) and has `MIN_PEOPLE_BY_NAME`, of which each comes `MAX_ROWS_OF_AN_ID` times at most on average. A few
+# values are categories whatever they are called.
+
+
+MIN_ROWS = 100
+MIN_DISTINCT_SHARE = 0.9
+MIN_PEOPLE = 20
+MIN_PEOPLE_BY_NAME = 100
+MAX_ROWS_OF_AN_ID = 20
+RETURN_WORDS = ": people who come back are not"  # in what is said of them
+_PEOPLE = (
+    r"(account|client|cookie|customer|device|donor|guest|household|member|participant|patient|person|player|respondent|"
+    r"session|shopper|student|subject|subscriber|user|visitor)"
+)
+_PEOPLES_IDS = re.compile(
+    rf"(.*_)?{_PEOPLE}_?(id|ids|uid|uuid|guid|key|hash|no|nr|num|number|code)|(.*_)?(uid|e?_?mail|phone|ssn)"
+)
+_PEOPLES_NAMES = re.compile(rf"{_PEOPLE}|id|uuid|guid")
+_ROW_NUMBERS = re.compile(r"|Unnamed: [0-9]+|__index_level_[0-9]+__")
+_NAMES = re.compile(
+    r"(.*[_\-. ])?(id|ids|uid|uuid|guid|key|hash|e-?mail|mail|phone|ssn|iban|cookie|session|token|index|row)"
+    r"|.*[a-z](Id|ID|Uuid|UUID|Guid|GUID|Email|Hash|Key)"
+)
+
+
+class Counts(NamedTuple):
+    """How many values a column has.
+
+    rows: how many rows.
+    present: how many of these have a value.
+    distinct: how many values are different.
+    """
+
+    rows: int
+    present: int
+    distinct: int
+
+
+NOTHING_COUNTED: Mapping[str, Counts] = {}
+
+
+def leave_out_identifiers(
+    columns: Columns,
+    *,
+    coded: Collection[str] = (),
+    keep: Collection[str] = (),
+    counted: Mapping[str, Counts] = NOTHING_COUNTED,
+) -> tuple[str, ...]:
+    """Take the identifiers out of columns that would be features; and say which, why, and how to keep them.
+
+    coded: columns whose author says that they are categories. keep: columns that the reader asks for by name.
+    counted: what columns hold of which only some rows are here.
+    """
+    remarks: list[str] = []
+    for name in [name for name in columns if name not in (*keep, ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN)]:
+        why = _why(name, columns[name], coded=name in coded, counts=counted.get(name))
+        if why is not None:
+            del columns[name]
+            which = f"the column '{plain(name)}'" if name else "the first column, which has no name,"
+            remarks.append(f"{which} was left out, as {why}; {keeping(name)}")
+    return tuple(remarks)
+
+
+def keeping(name: str) -> str:
+    """How to keep a column that is left out."""
+    shown = plain(name)
+    return f"--features +{shown} (in Python, keep=['{shown}']) keeps it" if name else "a name of its own keeps it"
+
+
+def _why(name: str, column: Any, *, coded: bool, counts: Counts | None) -> str | None:
+    """Why a column is an identifier, if it is one."""
+    if _ROW_NUMBERS.fullmatch(name):
+        return "it is the row numbers that pandas adds"
+    text = is_text(column.type)
+    if not _may_name(column, coded=coded):
+        return None
+    if (visits := _returning(name, column, counts)) is not None:
+        return f"its name is that of people's identifiers, of which {visits[0]:,} rows have {visits[1]:,}"
+    n, _, distinct = counts or _count(column)
+    named = _is_identifiers_name(name)
+    if named and distinct == n > 1:
+        return "its name is that of an identifier, and no value comes twice"
+    if text and n > MIN_ROWS and distinct > MIN_DISTINCT_SHARE * n:
+        return f"{distinct:,} of its {n:,} rows have a text of their own, as names and identifiers do"
+    return None
+
+
+def _may_name(column: Any, *, coded: bool) -> bool:
+    """Whether a column may hold identifiers, by its type."""
+    return not coded if is_text(column.type) else bool(pa.types.is_integer(column.type))
+
+
+def notice_returns(
+    columns: Columns,
+    *,
+    coded: Collection[str] = (),
+    but: Collection[str | None] = (),
+    counted: Mapping[str, Counts] = NOTHING_COUNTED,
+) -> tuple[str, ...]:
+    """What to say of columns of a log, those `but` for which, that name people of whom some come again.
+
+    coded: columns whose author says that they are categories. counted: what columns hold of which only some rows are
+    here.
+    """
+    found: list[str] = []
+    for name, column in columns.items():
+        if name not in but and name != ID_COLUMN and _may_name(column, coded=name in coded):
+            visits = _returning(name, column, counted.get(name))
+            found += [] if visits is None else [_say_return(name, *visits)]
+    return tuple(found)
+
+
+def tells_of_return(remark: str) -> bool:
+    """Whether a remark is on people who come back, of whom each row counts as another's."""
+    return RETURN_WORDS in remark
+
+
+def _say_return(name: str, rows: int, people: int) -> str:
+    shown = plain(name)
+    return (
+        f"{rows:,} rows are of {people:,} values of '{shown}', and taken for independent all the same{RETURN_WORDS}; "
+        f"--unit {shown} (in Python, unit='{shown}') accounts for that"
+    )
+
+
+def is_counted(name: str) -> bool:
+    """Whether a column of that name is an identifier or not by how many different values it has."""
+    return any(_peoples(name)) or _is_identifiers_name(name)
+
+
+def _peoples(name: str) -> tuple[bool, bool]:
+    """Whether identifiers of people are called so, and whether people or any identifiers are."""
+    snake = re.sub(r"[\-. ]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
+    return _PEOPLES_IDS.fullmatch(snake) is not None, _PEOPLES_NAMES.fullmatch(snake) is not None
+
+
+def _returning(name: str, column: Any, counts: Counts | None) -> tuple[int, int] | None:
+    """How many rows are of how many people, if a column names people of whom some come again."""
+    theirs, named = _peoples(name)
+    if not theirs and not named:
+        return None
+    _, rows, people = counts or _count(column)
+    if people == rows or people < (MIN_PEOPLE if theirs else MIN_PEOPLE_BY_NAME):
+        return None
+    return (rows, people) if theirs or rows <= MAX_ROWS_OF_AN_ID * people else None
+
+
+def _is_identifiers_name(name: str) -> bool:
+    """Whether identifiers are called so: `id`, `user_id` and `userId`, but not `paid`."""
+    return _NAMES.fullmatch(name) is not None or _NAMES.fullmatch(name.lower()) is not None
+
+
+def _count(column: Any) -> Counts:
+    """How many values a column has that is all here."""
+    if is_text(column.type):
+        distinct = len(np.unique(column.indices.drop_null().to_numpy(zero_copy_only=False)))
+    else:
+        distinct = int(pc.count_distinct(column, mode="only_valid").as_py())
+    return Counts(len(column), len(column) - column.null_count, distinct)

@@ -1,0 +1,167 @@
+"""What `experiment` prints of the state of an experiment: the figures that its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pacbandits.errors import one_line
+from pacbandits.experiment.protocol import spell_duration
+from pacbandits.report.document import Block, Code, Document, Section, Table, Text
+from pacbandits.report.numbers import about, show_number
+from pacbandits.report.result_report import alarm_notes
+
+Json = dict[str, Any]
+EVENTS_SHOWN = 6  # the last ones
+SHARES = {"0.5": "half", "0.8": "four of five", "0.95": "19 of 20"}  # of cases
+
+
+def status_document(figures: Json) -> Document:
+    """Return what `Status.to_json` tells, in tables and sentences."""
+    blocks: list[Block] = [*alarm_notes(figures["alarms"]), Text(_head(figures), "strong")]
+    blocks.append(Table((), tuple(_facts(figures))))
+    if figures["claim"] is not None:
+        title = "the policy in question" if figures["alarms"] else "the certified policy"
+        blocks.append(Section(title, (Code(_words(figures)),)))
+    if figures["arms"]:
+        blocks.append(_arms(figures["arms"]))
+    if figures["leaves"]:
+        blocks.append(_leaves(figures["leaves"], figures["actions"]))
+    if (health := figures["health"]) is not None:
+        blocks.append(Section("health", tuple(map(Text, _health(health)))))
+    if (held := figures["holdout_compared"]) is not None:
+        blocks.append(Text(f"{_holdout(held, figures['standard'])}\n"))
+    events = tuple((one["at"], one["words"]) for one in figures["events"][-EVENTS_SHOWN:])
+    seal = figures["seal"]
+    note = "note it down: it proves later that nothing before it was altered"
+    blocks.append(Table((), events, title="last events"))
+    blocks.append(Text(f"seal {seal['head']} after {seal['entries']:,} records; {note}", "dim"))
+    return Document("", tuple(blocks))
+
+
+def experiments_document(rows: Sequence[Json]) -> Document:
+    """Return all experiments of a database, from the figures of each."""
+    head = ("experiment", "state", "assigned", "rewards in", "asked ε", "proven ε")
+    cells = tuple(
+        (
+            one["name"],
+            one["state"],
+            f"{one['assigned']:,}",
+            f"{one['rewards']['in']:,}",
+            f"{one['epsilon']:g}",
+            "alarm"
+            if one["alarms"]
+            else show_number(None if one["claim"] is None else one["claim"]["certified_epsilon"], digits=3),
+        )
+        for one in rows
+    )
+    return Document("", (Table(head, cells),))
+
+
+def facts_document(rows: Iterable[tuple[str, str]]) -> Document:
+    """Return names and values."""
+    return Document("", (Table((), tuple(rows)),))
+
+
+def _head(f: Json) -> str:
+    why = f": {one_line(f['reason'])}" if f["reason"] else ""
+    return f"experiment {one_line(f['name'])} is {f['state']}{why}"
+
+
+def _facts(f: Json) -> Iterable[tuple[str, str]]:
+    """What there is to say, a line each."""
+    claim, now, rewards, to_go = f["claim"], f["round"], f["rewards"], f["to_go"]
+    yield "asked", f"a policy of {one_line(f['policies'])} within {f['epsilon']:g} of the best, δ = {f['delta']:g}"
+    said = "nothing yet" if claim is None else one_line(claim["describe"])
+    yield ("in doubt", f"if the assumptions held: {said}") if f["alarms"] else ("proven", said)
+    planned = "" if now["planned"] is None else f" of {now['planned']:,}"
+    doing = ", the next is being designed" if now["designing"] else ""
+    yield "round", f"{now['number']} ({now['kind']}), {now['assigned']:,}{planned} people{doing}"
+    held = f", {f['holdout_assigned']:,} of them held out" if f["holdout_assigned"] else ""
+    yield "people", f"{f['assigned']:,}{held}"
+    more = "".join(f", {rewards[name]:,} {words}" for name, words in _REWARDS if rewards[name])
+    yield "rewards", f"{rewards['in']:,} in{more}; {_late(f['late'])}"
+    if to_go is not None:
+        yield from _to_go(to_go)
+    if f["value"] is not None and not (f["alarms"] and "alarms" not in f["value"]):  # written before alarms were told
+        yield "value", one_line(f["value"]["words"])
+    if f.get("withdrawn"):
+        yield "withdrawn", ", ".join(map(one_line, f["withdrawn"]))
+
+
+_REWARDS = (("awaited", "awaited"), ("missed", "that did not come in time"), ("late", "that came too late to count"))
+
+
+def _late(rule: Json) -> str:
+    if rule["rule"] == "worst case":
+        return "what is not in counts at its worst"
+    return f"what does not come within {spell_duration(rule['window_seconds'])} counts as {rule['missing']:g}"
+
+
+def _to_go(to_go: Json) -> Iterable[tuple[str, str]]:
+    """How far it is, against a plain trial and the plan."""
+    if to_go["samples"] is not None:
+        days = "" if to_go["days"] is None else f", {to_go['days']:.2g} days as people came of late"
+        yield "to go", f"about {about(to_go['samples'])} people{days}" if to_go["samples"] else "nothing"
+    if to_go["plain_trial"] is not None:
+        yield "a plain trial", f"would take about {about(to_go['plain_trial'])} people in all"
+    if (plan := to_go["plan"]) is not None:
+        told = [f"{about(count)} in {SHARES[of]}" for of, count in plan["people"].items() if count is not None]
+        yield "the plan", f"people: {', '.join(told)} of cases" if told else "not done by as many as were allowed"
+
+
+def _words(f: Json) -> str:
+    return "\n".join(f"  {line}" for line in str(f["claim"]["words"]).splitlines())
+
+
+def _arms(arms: Sequence[Json]) -> Table:
+    rows = tuple(
+        (
+            arm["action"] + (" (withdrawn)" if arm["withdrawn"] else ""),
+            f"{arm['assigned']:,}",
+            f"{arm['share']:.0%}",
+            show_number(arm["mean"], digits=3),
+            f"{arm['rewards_in']:,}",
+        )
+        for arm in arms
+    )
+    return Table(("action", "people", "share", "mean reward", "rewards in"), rows)
+
+
+def _leaves(leaves: Sequence[Json], actions: Sequence[str]) -> Table:
+    rows = tuple(
+        (
+            leaf["where"],
+            f"{leaf['share']:.0%}",
+            leaf["action"],
+            *(f"{leaf['shares'][name]:.0%}" if leaf["shares"] else "—" for name in actions),
+        )
+        for leaf in leaves
+    )
+    return Table(("people where", "share", "policy", *(f"got {name}" for name in actions)), rows)
+
+
+def _health(health: Json) -> Iterable[str]:
+    if (awaited := health["awaited_share"]) is not None:
+        yield f"  {awaited:.1%} of rewards are awaited; the least probability of an action was " + show_number(
+            health["least_propensity"], digits=3
+        )
+    for check in health["checks"]:
+        yield f"  {'ALARM: ' if check['alarm'] else ''}{one_line(check['words'])}"
+    if (guardrail := health["guardrail"]) is not None:
+        for test in guardrail["tests"]:
+            mean = "nothing is in" if test["mean"] is None else f"{test['mean']:.2%} of {test['seen']:,}"
+            name = f"{'ALARM: ' if test['alarm'] else ''}{one_line(guardrail['name'])}, {one_line(test['of'])}"
+            yield f"  {name}: {mean} (at most {guardrail['most']:.2%})"
+
+
+def _holdout(held: Json, standard: str) -> str:
+    parts = [
+        f"{words} {show_number(one['mean'], digits=3)} ({_ends(one)}, {one['rows']:,} people)"
+        for words, one in ((f"held out, always {one_line(standard)}:", held["holdout"]), ("drawn:", held["experiment"]))
+    ]
+    return f"mean rewards, {'; '.join(parts)}"
+
+
+def _ends(one: Json) -> str:
+    return "empty interval" if one["low"] is None else f"{one['low']:.3g} to {one['high']:.3g}"

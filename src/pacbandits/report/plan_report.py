@@ -1,0 +1,511 @@
+"""The report of a plan: its tables, its page and its figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate import Certificate
+from pacbandits.certificate.conventions import has_rounds
+from pacbandits.errors import InputError, count_of
+from pacbandits.planning import Affordable, Quantiles, StudyPlan
+from pacbandits.planning.assumptions import Supposition
+from pacbandits.planning.sample_sizes import ANALYSES, CERTIFY
+from pacbandits.planning.simulated_trials import RIVALS
+from pacbandits.planning.study_plan import BAND
+from pacbandits.problems.pilots import PilotEffects
+from pacbandits.problems.scenarios import IN_WORDS, Outcome, Scenario
+from pacbandits.records import Log
+from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.report.document import Block, Box, Document, Figure, Items, Section, Table, Text
+from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, save_figure, svg_text
+from pacbandits.report.numbers import about, show_in_figure, show_mean, show_number
+from pacbandits.report.result_report import write_document
+
+# What a plan says: the answer in sentences, and the rows of its tables.
+
+
+CALLED = {
+    "coda": "adaptive trial (coda)",
+    "uniform": "plain randomised trial",
+    "certify": "finished log, by certify",
+}
+SHARES = (0.5, 0.8, 0.95)
+SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
+NOT_DONE = "not done"
+MANY_PERIODS = 1000.0  # that are told to two digits, as people are
+
+
+ByEffect = Mapping[float, Mapping[str, Quantiles]]
+
+
+def called(one: Supposition) -> str:
+    """A scenario in words that need no list of kinds; its own name, if it has one."""
+    if isinstance(one, Scenario):
+        return IN_WORDS[one.kind] if one.name == one.kind else one.name
+    return "what the pilot makes likely" if isinstance(one, PilotEffects) else one.name
+
+
+def people(count: float) -> str:
+    """A number of people, to two digits: more would promise too much."""
+    return about(count) if math.isfinite(count) else NOT_DONE
+
+
+def people_by(made: Quantiles, of: float) -> str:
+    """How many people a trial is done by in this share of cases; at least so many, where too few were simulated.
+
+    The longest of m trials stands at m/(m + 1): that 19 of 20 are done by then cannot be said of four.
+    """
+    count = {0.5: made.median, 0.8: made.p80, 0.95: made.p95}[of]
+    return f"{_at_least(made, of)}{people(count)}"
+
+
+def _at_least(made: Quantiles, of: float) -> str:
+    few = made.trials and of > made.trials / (made.trials + 1)
+    return "≥ " if few and math.isfinite(made.p95) else ""
+
+
+def share(value: float) -> str:
+    """A probability in percent."""
+    return f"{100 * value:.0f} %"
+
+
+def answer(plan: StudyPlan) -> list[str]:
+    """The plan in three sentences or so."""
+    s, coda, plain = plan.supposed, plan.quantiles("coda"), plan.quantiles("uniform")
+    half, most = (f" ({length})" if (length := _periods(plan, "coda", of)) else "" for of in (0.5, 0.8))
+    log = plan.quantiles("certify")
+    words = [
+        _supposed(plan),
+        f"To find a rule within {s.epsilon:g} of the best one, and to prove it with {100 * (1 - s.delta):g} % "
+        f"confidence, takes about {people(coda.median)} people{half} in the middle case and {people(coda.p80)}{most} "
+        "in four cases of five, by an adaptive trial that stops itself (pacbandits experiment).",
+        f"A plain randomised trial that stops itself by the same proof takes {people(plain.median)} and "
+        f"{people(plain.p80)}.",
+        f"A plain test that is analysed once, when it is over (pacbandits certify FILE), takes {people(log.median)} "
+        f"and {people(log.p80)}.",
+    ]
+    if plan.budget is not None:
+        words.append(
+            f"With {plan.budget:,} people the chance to be done is {share(plan.chance(plan.budget))} "
+            f"({share(plan.chance(plan.budget, 'uniform'))} by a plain trial)."
+        )
+    if plan.deadline is not None and s.traffic is not None:
+        time = f"{plan.deadline:g} {s.traffic.period}{'' if plan.deadline == 1 else 's'}"
+        words.append(
+            f"In {time} the chance to be done is {share(plan.chance_in(plan.deadline))} "
+            f"({share(plan.chance_in(plan.deadline, 'uniform'))} by a plain trial)."
+        )
+    return [*words, _basis(plan, coda)]
+
+
+def _supposed(plan: StudyPlan) -> str:
+    """The effect that the answer rests on, in a sentence."""
+    s, outcome = plan.supposed, plan.supposed.outcome
+    if not s.effects:
+        drawn = any(isinstance(one, PilotEffects) for one in s.scenarios)
+        return (
+            f"Supposed: {'the effects that the pilot makes likely' if drawn else 'no action is better than another'}."
+        )
+    shown = [effect_words(effect, outcome) for effect in s.effects]
+    return (
+        f"Supposed: a better action raises the mean reward from {_mean(outcome.baseline, outcome)} to "
+        f"{' or '.join(shown)}. State what you expect with --effect; the answer depends on it."
+    )
+
+
+def effect_words(effect: float, outcome: Outcome) -> str:
+    """The mean reward under a better action, and by how much that is more: 6 % (+20 %)."""
+    relative = f" (+{100 * effect / outcome.baseline:.3g} %)" if outcome.baseline > 0 else ""
+    return f"{_mean(outcome.baseline + effect, outcome)}{relative}"
+
+
+def _mean(value: float, outcome: Outcome) -> str:
+    return show_mean(value, percent=(outcome.low, outcome.high) == UNIT_RANGE)
+
+
+def effect_rows(plan: StudyPlan, by_effect: ByEffect) -> Iterable[tuple[str, ...]]:
+    """What each analysis takes if the effect is smaller or larger."""
+    for effect, made in by_effect.items():
+        cells = (cell for one in ANALYSES for cell in (people(made[one].median), people(made[one].p80)))
+        yield effect_words(effect, plan.supposed.outcome), *cells
+
+
+def _basis(plan: StudyPlan, coda: Quantiles) -> str:
+    if not plan.simulated:
+        return "This is a quick estimate, right to a factor of 1.5 in most cases; simulation says more."
+    worst = max(plan.quantiles(one, i).known_to for one in RIVALS for i in range(len(plan.supposed.scenarios)))
+    known = f"to {100 * worst:.0f} %" if math.isfinite(worst) else "only roughly so far"
+    trials = count_of(coda.trials, "simulated trial")
+    return f"That rests on {trials} of each kind; scenario by scenario it is known {known}."
+
+
+def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
+    """How long that takes, where traffic is known."""
+    traffic, length = plan.supposed.traffic, plan.periods(algorithm, of)
+    if traffic is None or length is None:
+        return ""
+    if not math.isfinite(length):
+        return NOT_DONE
+    if length >= MANY_PERIODS:
+        return f"{people(length)} {traffic.period}s"
+    shown = f"{length:.0f}" if traffic.batched or length >= 9.95 else f"{length:.1f}"
+    return f"{shown} {traffic.period}{'' if shown in ('1', '1.0') else 's'}"
+
+
+def main_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
+    """What each analysis takes: a row of people, and one of time where traffic is known."""
+    for one in ANALYSES:
+        made = plan.quantiles(one)
+        yield CALLED[one], *(people_by(made, of) for of in SHARES)
+        if plan.supposed.traffic is not None:
+            yield "", *(f"{_at_least(made, of)}{_periods(plan, one, of)}" for of in SHARES)
+
+
+def scenario_rows(plan: StudyPlan, *, in_words: bool = False) -> Iterable[tuple[str, ...]]:
+    """The same in each scenario, in half and in 4 of 5 cases; what was foretold in brackets.
+
+    in_words: whether scenarios are called by what they mean, and not by their names.
+    """
+    for i, scenario in enumerate(plan.supposed.scenarios):
+        cells: list[str] = []
+        for one in ANALYSES:
+            made, quick = plan.quantiles(one, i), plan.foretold(one, i)
+            foretold = f" ({people(quick.median)})" if plan.simulated else ""
+            cells += [f"{people(made.median)}{foretold}", people_by(made, 0.8)]
+        yield called(scenario) if in_words else scenario.name, *cells
+
+
+def gain_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
+    """What trials cost and gain on average, in the units of rewards."""
+    both = [plan.means(one) for one in RIVALS]
+    if any(one is None for one in both):
+        return
+    rows = (
+        ("reward that the trial costs, all people together", "lost"),
+        ("what the rule earns more than the best action, a person", "over_constant"),
+        ("what the rule earns more than the control, a person", "over_control"),
+    )
+    for words, name in rows:
+        yield words, *(show_number(getattr(one, name), digits=3) for one in both)
+    yield "rules that are within ε of the best", *(share(one.correct) for one in both if one is not None)
+
+
+def budget_rows(plan: StudyPlan, afforded: Affordable) -> Iterable[tuple[str, str]]:
+    """What a budget affords."""
+    s = plan.supposed
+    proven = "none, by so few" if afforded.epsilon is None else f"{afforded.epsilon:g}"
+    enough_people = afforded.epsilon is not None and afforded.epsilon <= SAME_EPSILON * s.epsilon
+    yield "ε proven in 4 of 5 cases", f"{proven} (wanted: {s.epsilon:g})"
+    if enough_people:
+        yield f"enough at ε = {s.epsilon:g} for", "all actions and this class"
+    elif afforded.actions is not None:
+        enough = f"{afforded.actions} of {s.n_actions}" if afforded.actions > 1 else "not even two"
+        yield f"enough at ε = {s.epsilon:g} for", f"{enough} actions, with this class"
+    if afforded.by_depth and not enough_people:
+        deep = "not even one action for all" if afforded.depth is None else _trees(afforded.depth)
+        yield "or, with all actions, for", deep
+    for depth, count in afforded.by_depth.items():
+        yield f"middle case with {_trees(depth)}", f"{people(count)} people"
+    if afforded.one_action_less is not None:
+        saved = afforded.one_action_less
+        yield "one action less saves", f"about {people(saved)} people" if saved > 0 else "nothing"
+
+
+def _trees(depth: int) -> str:
+    return f"trees of depth {depth}" if depth else "one action for all"
+
+
+def happened_rows(
+    plan: StudyPlan, *, samples: int, algorithm: str, certified: float | None, explored: str | None = None
+) -> tuple[tuple[str, str, str], ...]:
+    """Planned against happened: people, how usual that is, and what was certified, in the units of rewards.
+
+    explored: how, in words, if not as the algorithm of that name does.
+    """
+    name = algorithm if algorithm in ANALYSES else "coda"
+    explored = algorithm if explored is None and name != algorithm else explored
+    made, s = plan.quantiles(name), plan.supposed
+    rows = [
+        ("explored", CALLED[name], CALLED[name] if explored is None else explored),
+        ("people", f"{people(made.median)} in the middle case, {people(made.p80)} in 4 of 5", f"{samples:,}"),
+        ("done by then", f"{share(plan.chance(samples, name))} of planned trials", ""),
+    ]
+    if certified is not None:
+        rows[-1] = (*rows[-1][:2], "yes" if certified <= s.epsilon * (1 + 1e-9) else "no")
+        proven = show_number(certified, digits=3) if certified < plan.unit else "nothing"
+        rows.append(("distance to the best (ε)", f"{s.epsilon:g}", f"{proven} is proven"))
+    return tuple(rows)
+
+
+def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
+    """The same of a log that was certified."""
+    if log.n_actions != plan.supposed.n_actions:
+        raise InputError(
+            f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
+        )
+    even = log.least is None and bool(np.allclose(log.propensities, 1.0 / log.n_actions))
+    plain = "uniform" if has_rounds(log) else CERTIFY
+    return happened_rows(
+        plan,
+        samples=round(certificate.independent),
+        algorithm=plain if even else "coda",
+        certified=None if certificate.alarms else certificate.certified_epsilon,
+        explored="all actions equally often" if even else "some actions more often than others",
+    )
+
+
+# A plan as a picture that a product manager understands.
+
+
+COLOURS = {"coda": BEST_COLOUR, "uniform": UNIFORM_COLOUR}
+POINTS = 300
+DARK = "#555555"
+PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}  # so that words stand out from lines
+LEGEND = {"facecolor": "white", "edgecolor": "none", "framealpha": 0.8, "fontsize": 9}
+LABEL_WIDTH = 20  # characters of a scenario's name, in a line
+
+
+def draw_plan(plan: StudyPlan, *, path: Path) -> None:
+    """Write the picture in the format of the path's suffix."""
+    save_figure(plan_figure(plan), path)
+
+
+def plan_figure(plan: StudyPlan) -> Any:
+    """The chance to be done over people, scenario by scenario, and what is proven by when."""
+    plt = pyplot()
+    rows = [["chances", "scenarios"]] + ([["proven", "proven"]] if plan.simulated else [])
+    heights = (4.6, 3.8)[: len(rows)]
+    figure, axes = plt.subplot_mosaic(rows, figsize=(11.0, sum(heights)), height_ratios=heights, layout="constrained")
+    _draw_chances(axes["chances"], plan)
+    _draw_scenarios(axes["scenarios"], plan)
+    if plan.simulated:
+        _draw_proven(axes["proven"], plan)
+    s = plan.supposed
+    figure.suptitle(
+        f"What a trial takes: {s.n_actions} actions, a rule within {s.epsilon:g} of the best one, "
+        f"{100 * (1 - s.delta):g} % confidence\n",
+        fontsize=12,
+    )
+    return figure
+
+
+def _draw_chances(axis: Any, plan: StudyPlan) -> None:
+    """How likely each way to explore is done by so many people."""
+    counts = _range(plan)
+    for one in RIVALS:
+        chances = [100 * plan.chance(float(n), one) for n in counts]
+        axis.plot(counts, chances, color=COLOURS[one], lw=2.2, label=CALLED[one])
+        median = plan.quantiles(one).median
+        if math.isfinite(median):
+            axis.plot([median], [50], "o", color=COLOURS[one], ms=7)
+            up = one == "coda"
+            axis.annotate(
+                people(median),
+                (median, 50),
+                xytext=(-8 if up else 8, 6 if up else -14),
+                textcoords="offset points",
+                ha="right" if up else "left",
+                color=COLOURS[one],
+                fontsize=10,
+                bbox=PLATE,
+            )
+    if plan.budget is not None:
+        _draw_budget(axis, plan.budget, chance=plan.chance(plan.budget), last=float(counts[-1]))
+    axis.set_title("Chance to be done")
+    axis.set_ylabel("trials that are done by then, %")
+    axis.set_ylim(0, 102)
+    _people_axis(axis, plan, counts)
+    axis.legend(**LEGEND, loc="lower right")
+
+
+def _draw_budget(axis: Any, budget: int, *, chance: float, last: float) -> None:
+    """What one can afford, with words where no curve is: above them on the left, or below them on the right."""
+    axis.axvline(budget, color=GREY, ls="--", lw=1.2, zorder=0)
+    early = chance < 0.5
+    axis.annotate(
+        f"with your {budget:,} people\n{100 * chance:.0f} % of trials are done",
+        (budget, 97 if early else 36),
+        xytext=(5 if budget < 0.75 * last else -5, 0),
+        textcoords="offset points",
+        ha="left" if budget < 0.75 * last else "right",
+        va="top",
+        color=DARK,
+        fontsize=9,
+        bbox=PLATE,
+    )
+
+
+def _draw_scenarios(axis: Any, plan: StudyPlan) -> None:
+    """The middle case, and up to what 4 of 5 trials take, in each scenario."""
+    names = [fill(show_in_figure(called(one)), LABEL_WIDTH) for one in plan.supposed.scenarios]
+    for row in range(len(names)):
+        for k, one in enumerate(RIVALS):
+            made, y = plan.quantiles(one, row), row + (0.18 if k else -0.18)
+            if not math.isfinite(made.median):
+                axis.text(
+                    0.98, y, "not done", transform=axis.get_yaxis_transform(), ha="right", va="center", fontsize=9
+                )
+                continue
+            far = made.p80 if math.isfinite(made.p80) else plan.max_samples
+            axis.plot([made.median, far], [y, y], color=COLOURS[one], lw=3, alpha=0.45, solid_capstyle="butt")
+            axis.plot([made.median], [y], "o", color=COLOURS[one], ms=8)
+            axis.annotate(
+                people(made.median),
+                (made.median, y),
+                xytext=(0, 7),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8.5,
+            )
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.set_title("How many people, if this is true")
+    low, high = axis.get_xlim()
+    axis.set_xlim(0, high + 0.08 * (high - low))
+    _thousands(axis)
+    axis.set_xlabel("people (dot: middle case; line: up to 4 of 5 cases)")
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_proven(axis: Any, plan: StudyPlan) -> None:
+    """What is proven after so many people: the middle case and a band that 4 of 5 trials are in."""
+    for one in RIVALS:
+        counts, bands = plan.curve(one)
+        axis.fill_between(counts, bands[0], bands[-1], color=COLOURS[one], alpha=0.15, lw=0)
+        axis.plot(counts, bands[BAND.index(0.5)], color=COLOURS[one], lw=2.2, label=CALLED[one])
+    epsilon = plan.supposed.epsilon
+    axis.axhline(epsilon, color=GREY, ls="--", lw=1.2)
+    axis.text(
+        0.01, epsilon, f"wanted: {epsilon:g}", transform=axis.get_yaxis_transform(), va="bottom", color=GREY, fontsize=9
+    )
+    axis.set_ylim(0, min(8 * epsilon, plan.unit))
+    axis.set_title("How near to the best is proven (line: middle case; band: 4 of 5 trials)")
+    axis.set_ylabel("at most this far from the best rule")
+    _people_axis(axis, plan, _range(plan))
+    axis.legend(**LEGEND, loc="upper right")
+
+
+def _range(plan: StudyPlan) -> FloatArray:
+    """Numbers of people from none to where nearly all is done."""
+    ends = [plan.quantiles(one).p95 for one in RIVALS] + [plan.foretold(one).p95 for one in RIVALS]
+    finite = [end for end in ends if math.isfinite(end)]
+    if plan.budget is not None:
+        finite.append(float(plan.budget))
+    return np.linspace(1.0, 1.25 * max(finite), POINTS)
+
+
+def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
+    """People below, and time above where traffic is known."""
+    axis.set_xlim(0, float(counts[-1]))
+    _thousands(axis)
+    axis.set_xlabel("people")
+    axis.spines[["top", "right"]].set_visible(False)
+    traffic = plan.supposed.traffic
+    if traffic is not None:
+        axis.set_xlabel(f"people ({traffic.people:,} a {traffic.period})")
+
+        def periods(count: FloatArray) -> FloatArray:
+            return count / traffic.people
+
+        def back(length: FloatArray) -> FloatArray:
+            return length * traffic.people
+
+        top = axis.secondary_xaxis("top", functions=(periods, back))
+        top.xaxis.set_major_locator(pyplot().MaxNLocator(8, steps=[1, 2, 5, 10]))
+        top.set_xlabel(f"{traffic.period}s" + (f", {traffic.delay} of them for late rewards" if traffic.delay else ""))
+
+
+def _thousands(axis: Any) -> None:
+    axis.xaxis.set_major_locator(pyplot().MaxNLocator(5))
+
+    def words(value: float, _: int) -> str:
+        return f"{value:,.0f}"
+
+    axis.xaxis.set_major_formatter(words)
+
+
+# The report of a plan, and what `plan` prints: sample sizes, chances, costs and gains, and the assumptions.
+
+
+TITLE = "What will the trial cost?"
+SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
+ANALYSIS_HEAD = ("adaptive: half", "4 of 5", "plain: half", "4 of 5", "certify: half", "4 of 5")
+SHORT_HEAD = tuple(words.removesuffix(": half") for words in ANALYSIS_HEAD)  # as wide as a terminal
+FIGURE_WORDS = "The chance to be done by the number of people, and the number of people in each scenario"
+HOW = (
+    "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people "
+    "like those given, and stops when its certificate proves the answer. The adaptive trial (coda) shows each action "
+    "as often as it takes to tell rules apart, and the plain one shows all equally often; the same proof ends both. "
+    "A finished log is one of a plain test that is analysed once, by pacbandits certify, which learns the class of "
+    "rules from its first rows: it takes a multiple of the plain trial's people, fitted to simulated logs. "
+    "The quick answer (in brackets) is a formula, fitted to simulated trials: the price of telling rules apart, times "
+    "the evidence that a proof takes, with what chance does to the luckiest of many rules."
+)
+
+
+def write_plan_report(
+    plan: StudyPlan, path: Path, *, afforded: Affordable | None = None, by_effect: ByEffect | None = None
+) -> None:
+    """Write the report as HTML or Markdown, by the ending of the file's name."""
+    write_document(plan_document(plan, afforded, by_effect, drawn=path.suffix.lower() != ".md"), path)
+
+
+def plan_document(
+    plan: StudyPlan, afforded: Affordable | None = None, by_effect: ByEffect | None = None, *, drawn: bool = True
+) -> Document:
+    """Return the report of a plan, for colleagues; drawn: whether it has a figure, which takes seconds."""
+    blocks: tuple[Block, ...] = (
+        Text(plan.source, "dim"),
+        Box(tuple(map(Text, answer(plan)))),
+        *((Figure(svg_text(plan_figure(plan)), FIGURE_WORDS),) if drawn else ()),
+        *_sections(plan, afforded, by_effect, scenario_rows(plan, in_words=True), ANALYSIS_HEAD),
+        Section("How this was computed", (Text(HOW), *_lower_bound(plan))),
+    )
+    return Document(TITLE, blocks)
+
+
+def plan_summary(plan: StudyPlan, afforded: Affordable | None = None, by_effect: ByEffect | None = None) -> Document:
+    """Return what `plan` prints: the answer and the tables of the report, with scenarios by their names."""
+    tables = _sections(plan, afforded, by_effect, scenario_rows(plan), SHORT_HEAD)
+    return Document("", (Text("\n".join(answer(plan)) + "\n"), *tables, *_lower_bound(plan)))
+
+
+def _sections(
+    plan: StudyPlan,
+    afforded: Affordable | None,
+    by_effect: ByEffect | None,
+    scenarios: Iterable[tuple[str, ...]],
+    head: Sequence[str],
+) -> Iterable[Block]:
+    """Yield the tables of a plan; scenarios: the rows of that table; head: its columns after the first."""
+
+    def table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Section:
+        return Section(title, (Table(tuple(columns), tuple(rows)),))
+
+    brackets = "; in brackets: quick answer" if plan.simulated else ""
+    yield table("Number of people until the proof", ("", *SHARE_WORDS), main_rows(plan))
+    yield table(f"By scenario (half of all cases, 4 of 5{brackets})", ("if this is true", *head), scenarios)
+    if by_effect:
+        title = "By mean reward of a better action (half of all cases, 4 of 5; quick answer)"
+        yield table(title, ("mean reward", *head), effect_rows(plan, by_effect))
+    if plan.simulated:
+        yield table("Average costs and gains", ("", "adaptive", "plain"), gain_rows(plan))
+    if afforded is not None:
+        title = f"What {afforded.budget:,} people afford (quick answer, adaptive trial)"
+        yield table(title, (), budget_rows(plan, afforded))
+    if findings := plan.findings():
+        yield Section("Remarks", (Items(tuple(findings)),))
+    yield table("Assumptions", (), plan.supposed.describe())
+
+
+def _lower_bound(plan: StudyPlan) -> Iterable[Text]:
+    if plan.lower_bound is not None:
+        fewest = people(plan.lower_bound)
+        yield Text(f"No way to explore needs fewer than {fewest} people on average; that is a theorem.")

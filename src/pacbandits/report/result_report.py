@@ -1,0 +1,402 @@
+"""The report of a result: its page, the table of its claim, and the counts of a policy that is applied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
+from pacbandits.certificate.certificate import count_words
+from pacbandits.certificate.worth import Interval
+from pacbandits.errors import InputError, count_of, plain
+from pacbandits.policies.trees.tree_policy import Branch, Node, TreePolicy
+from pacbandits.records import Lottery, likeliest
+from pacbandits.records.log import Log
+from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.records.policy import call
+from pacbandits.report import document as d
+from pacbandits.report.document import Block, Check, Checks, Code, Document, Items, Note, Section, Table, Text
+from pacbandits.report.html import render_html
+from pacbandits.report.markdown import render_markdown
+from pacbandits.report.numbers import about, show_number
+from pacbandits.report.summary import Arm, Summary, interval_words
+from pacbandits.verifier import Verdict
+from pacbandits.version import __version__
+
+# The report of a result: what to do, how much that gains, how certain it is, and how to verify it.
+
+
+ENDINGS = (".html", ".htm", ".md")
+MAX_SHOWN_ACTIONS = 12
+WORTHWHILE_SHARE = 0.9  # of the rows that it would take otherwise, with which a design is worth a word
+IN_DOUBT = "no interval here can be relied on, as the log speaks against an assumption (see the alarm)"
+STATUSES: dict[str, d.Status] = {"green": "good", "yellow": "warning", "red": "alarm"}
+RECHECK = (
+    "The certificate is a file. With it and the log anyone can recompute every number, by a verifier that shares "
+    "policy searches and reward models with the code that made it, and none of the proof's arithmetic:"
+)
+AS_LOGGED = "All rows as they stand in the log, neither weighted nor modelled."
+
+
+def check_report(path: Path | None) -> None:
+    """Raise InputError unless a report can be written under this name."""
+    if path is not None and path.suffix.lower() not in ENDINGS:
+        raise InputError(f"a report is a file of HTML or Markdown: '{plain(path)}' must end in {' or '.join(ENDINGS)}")
+
+
+def write_document(document: Document, path: Path) -> None:
+    """Write a document as HTML or Markdown, by the ending of the file's name."""
+    check_report(path)
+    text = render_markdown(document) if path.suffix.lower() == ".md" else render_html(document)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def write_report(summary: Summary, path: Path) -> None:
+    """Write the report of a result as HTML or Markdown, by the ending of the file's name."""
+    write_document(result_document(summary), path)
+
+
+def report_html(summary: Summary) -> str:
+    """Return the report of a result as a page."""
+    return render_html(result_document(summary))
+
+
+def result_document(summary: Summary) -> Document:
+    """Return the report of a result, for colleagues."""
+    s, c = summary, summary.certificate
+    size = count_of(c.samples, "row") if c.units is None else c.counted
+    rule = "The rule" if s.instead is None else f"Best rule found (not estimated to earn more than always {s.instead})"
+    blocks: list[Block] = [
+        Text(f"{s.source}: {count_of(len(s.actions), 'action')}; {size}", "dim"),
+        *(Note("warning", f"Note: {words}") for words in s.notices),
+        d.Box((*(Note("alarm", f"{words}.") for words in s.alarms), *map(Text, s.answer()[len(s.alarms) :]))),
+        Section(rule, tuple(_rule(s))),
+    ]
+    if s.worth is not None:
+        blocks.append(Section("Estimated value", tuple(_value(s))))
+    blocks.append(Section("Results by action", (arms_table(s.arms, s.outcome, s.show),)))
+    if s.leaves:
+        blocks.append(Section("Results by group", (_leaves_table(s),)))
+    checks = (d.Check(STATUSES[mark.light], mark.title, mark.words) for mark in s.marks)
+    blocks += [
+        Section("Checks", (d.Checks(tuple(checks)),)),
+        Section("Confidence and assumptions", (Text(_confidence(s)), d.Items(c.assumptions))),
+        Section("More data", (Text(_more_data(s)),)),
+    ]
+    if s.happened:
+        blocks.append(Section("Plan and outcome", (happened_table(s.happened),)))
+    # If no certificate was written, the first command writes one.
+    first = "" if s.proof is not None else f"pacbandits certify {s.source} … --certificate proof.json\n"
+    command = d.Code(f"{first}pacbandits verify {s.proof or 'proof.json'} {s.source}")
+    blocks += [
+        Section("How to verify it", (Text(RECHECK), command)),
+        Section("Appendix", (Table((), tuple(_appendix(s))), d.Code(c.words))),
+    ]
+    return Document(f"Which action for whom, for the largest mean {s.outcome}?", tuple(blocks))
+
+
+def happened_table(rows: Sequence[tuple[str, str, str]]) -> Table:
+    """Return what was planned beside what happened."""
+    return Table(("", "planned", "happened"), tuple(rows))
+
+
+def happened_document(rows: Sequence[tuple[str, str, str]]) -> Document:
+    """Return what a command prints of a plan and of what happened."""
+    return Document("", (Section("Plan and outcome", (happened_table(rows),)),))
+
+
+def arms_table(arms: Sequence[Arm], outcome: str, show: Callable[[float], str]) -> Table:
+    """Return how often each action was taken, and its mean outcome."""
+    rows: list[tuple[str, ...]] = []
+    for arm in arms[:MAX_SHOWN_ACTIONS]:
+        mean = "—" if arm.mean is None else show(arm.mean)
+        mean += f" ({arm.awaited:,} pending)" if arm.awaited else ""
+        rows.append((plain(arm.action), f"{arm.rows:,}", f"{100 * arm.share:.3g} %", mean))
+    return Table(("action", "rows", "share", f"mean {outcome}"), tuple(rows), note=AS_LOGGED)
+
+
+def tree_block(root: Node, names: Sequence[str], shares: Iterable[float | None], *, wide: bool = True) -> d.Tree:
+    """Return a decision tree; names: of the actions; shares: of people at its leaves, from left to right."""
+    left = iter(shares)
+
+    def block_of(node: Node) -> d.Branch | d.Leaf:
+        if not isinstance(node, Branch):
+            return d.Leaf(call(node, names), node, next(left, None))
+        return d.Branch(node.test.describe(), block_of(node.then), block_of(node.otherwise))
+
+    return d.Tree(block_of(root), wide)
+
+
+def _rule(s: Summary) -> Iterable[Block]:
+    policy = likeliest(s.certificate.policy)
+    if isinstance(policy, TreePolicy):
+        yield tree_block(policy.root, s.actions, [leaf.share for leaf in s.leaves])
+    else:
+        yield d.Code(s.certificate.words)
+    if isinstance(s.certificate.policy, Lottery):
+        yield Text("The most likely rule of the mixture; the appendix lists all of them.", "dim")
+
+
+def _value(s: Summary) -> Iterable[Block]:
+    """Yield the values and the gains with their intervals, the rows they are of, and their confidence."""
+    assert s.worth is not None
+    worth, names = s.worth, [plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]]
+
+    def drawn(label: str, one: Interval, *, difference: bool) -> d.Interval:
+        low, high = (None, None) if one.empty else (one.low, one.high)
+        return d.Interval(label, interval_words(one, percent=s.percent, difference=difference), one.estimate, low, high)
+
+    each = "person" if s.certificate.units is None else "visit, by person"
+    means = [("the rule", worth.value), *((f"always {name}", worth.singles[k]) for k, name in enumerate(names))]
+    gains = [("best single action", worth.over_best)]
+    gains += [(f"always {name}", worth.over_each[k]) for k, name in enumerate(names)]
+    yield d.Intervals(tuple(drawn(*one, difference=False) for one in means), f"Mean {s.outcome} per {each}")
+    yield d.Intervals(tuple(drawn(*one, difference=True) for one in gains), "Gain of the rule over", zero=True)
+    yield Text(f"Measured by {worth.measured_by}.", "dim")
+    if s.alarms:
+        yield Note("warning", f"{IN_DOUBT.capitalize()}.")
+    else:
+        sure = (
+            f"Each interval is right with {100 * (1 - worth.delta):g} % confidence{s.whenever}, without approximation"
+        )
+        yield Text(f"{sure}; that makes it wider than the usual one.", "dim")
+
+
+def _leaves_table(s: Summary) -> Table:
+    """Return the mean outcome of each action in each leaf of the rule."""
+    names = s.actions[:MAX_SHOWN_ACTIONS]
+    marked = not s.alarms and s.instead is None  # a rule that is not recommended has no action to point out
+    rows = tuple(
+        (
+            " and ".join(leaf.conditions) or "everybody",
+            f"{leaf.rows:,}",
+            leaf.action,
+            *(
+                d.Cell(s.show(value) if value == value else "—", "chosen" if marked and name == leaf.action else "")
+                for name, value in zip(names, leaf.estimates, strict=False)
+            ),
+        )
+        for leaf in s.leaves
+    )
+    note = f"Mean {s.outcome} of each action within each group, by {s.leaves_of}; estimates without intervals."
+    if s.leaves_mean is not None:
+        note += f" By this table the rule comes to {s.show(s.leaves_mean)} on average"
+        value = "" if s.worth is None else s.show(s.worth.value.estimate)
+        note += f"; the value above, {value}, is of other rows and uses a reward model." if value else "."
+    head = ("group", "rows", "gets", *(plain(name) for name in names))
+    return Table(head, rows, note=note, sides=("wrap", "right", "left"))
+
+
+def _confidence(s: Summary) -> str:
+    claim = s.certificate.describe()
+    if s.alarms:
+        return (
+            "None: the log contradicts at least one of the assumptions below (see the alarm). If all of them held, "
+            f"{claim}."
+        )
+    return f"This is a proof, not an approximation: {claim}. It is right{s.whenever}, under these assumptions:"
+
+
+def _more_data(s: Summary) -> str:
+    if s.alarms:
+        return f"More {s.noun} of the same kind would not help. Resolve the alarm first, and certify again."
+    if s.certificate.epsilon == 0 and s.certificate.certified:
+        return "The policy is proven to be the best of its class; more data of the same kind could add nothing."
+    if s.ahead is None or s.target is None:
+        return "The distance that was asked for is proven; more data would reduce it further."
+    near, ahead = s.show_difference(s.target), s.ahead
+    if not math.isfinite(ahead.same):
+        return f"There are too few {s.noun} so far to say how many more would prove {near}."
+    words = f"To prove {near} it would take about {about(ahead.same)} more {s.noun} like these"
+    if ahead.best < WORTHWHILE_SHARE * ahead.same:
+        words += f", or about {about(ahead.best)} if actions were tried where they teach most (pacbandits run)"
+    return f"{words}."
+
+
+def _appendix(s: Summary) -> Iterable[tuple[str, str]]:
+    c = s.certificate
+    yield "evidence", f"{c.value:.2f} nats of {c.threshold:.2f} needed, against the least refuted policy"
+    proven = "distance, if the assumptions held" if s.alarms else "distance proven"
+    yield proven, s.show_difference(c.certified_epsilon)
+    yield "policies compared", f"about e^{c.log_size:.3g}" if c.log_size < math.inf else "infinitely many"
+    yield "digest of the log", c.digest
+    yield "digest of the policy class", c.class_digest or "none"
+    yield "made by", f"pacbandits {__version__}"
+
+
+# What `certify`, `evaluate` and `verify` print of a certificate and of the value of a policy.
+
+
+LABEL_WIDTH = 31
+OWN_LOG = "the policy was chosen by this log, and the intervals allow for that"
+OTHER_LOG = "holds if the policy was not chosen by looking at this log (else the estimates flatter it)"
+
+
+def alarm_notes(alarms: Sequence[str]) -> tuple[Note, ...]:
+    """Return alarms, to be shown before anything else."""
+    return tuple(Note("alarm", words) for words in alarms)
+
+
+def certificate_document(certificate: Certificate, summary: Summary | None = None) -> Document:
+    """Return what a log proves: the policy, the claim, the numbers behind it, and what is still missing.
+
+    summary: how good the policy is, and how many more interactions would prove what.
+    """
+    c, alarms = certificate, certificate.alarms if summary is None else summary.alarms
+    facts = {} if summary is None else _value_facts(summary)
+    facts |= {
+        "certified": "in doubt (alarm)" if alarms else "yes" if c.certified else "no",
+        "ε, if the assumptions held" if alarms else "ε that the data certify": (
+            show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—"
+        ),
+    }
+    if summary is not None and (scale := summary.scale) is not None and not alarms:
+        most, likely = summary.show_difference(scale.possible), summary.show_difference(scale.likely)
+        empty = ": this ε says nothing" if scale.says_nothing else ""
+        facts["most that any rule could gain"] = f"about {likely}, at most {most}{empty}"
+    facts |= {
+        "interactions" if c.units is None else "returning users": c.counted,
+        "least evidence, and needed": f"{c.value:.2f} of {c.threshold:.2f} nats",
+    }
+    if summary is not None and summary.price is not None:
+        name, figure = summary.price.figure
+        facts[name] = figure
+    if summary is not None and (ahead := summary.ahead) is not None and summary.target is not None and not alarms:
+        words = f"about {about(ahead.same)} like these" if math.isfinite(ahead.same) else "too few so far to say"
+        facts[f"more {summary.noun} to prove {summary.show_difference(summary.target)}"] = words
+        if ahead.best < WORTHWHILE_SHARE * ahead.same:
+            facts["  or by the best design"] = f"about {about(ahead.best)}"
+    # Under an alarm the answer follows it; else the command has printed it before.
+    said = () if summary is None or not alarms else summary.answer()[len(alarms) :]
+    return _claim_document(c, facts, alarms=alarms, before=tuple(Text(f"{words}\n") for words in said))
+
+
+def asymptotic_document(certificate: AsymptoticCertificate) -> Document:
+    """Return what a log suggests by a normal approximation, with the warning that it is not a proof."""
+    c = certificate
+    seed = "" if c.seed is None else f", seed {c.seed}"
+    facts = {
+        "certified, approximately": "in doubt (alarm)" if c.alarms else "yes" if c.certified else "no",
+        "smallest ε, approximately": show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—",
+        "interactions": f"{c.samples:,}",
+        "bootstrap": f"{c.draws:,} draws{seed}, slope {c.slope:g}",
+        "policies considered": (
+            f"all {c.rivals:,} of the class" if c.complete else f"{c.rivals:,} that the oracle named"
+        ),
+    }
+    warning = Note("warning", "an approximate certificate, which is not a proof")
+    return _claim_document(c, facts, alarms=c.alarms, before=(warning, Text("")))
+
+
+def _claim_document(
+    claim: Claim, facts: Mapping[str, str], *, alarms: Sequence[str], before: tuple[Block, ...]
+) -> Document:
+    """Return alarms, sentences, the policy, the claim, the numbers behind it, its checks and its assumptions."""
+    quiet = tuple(Check("", "", check.describe()) for check in claim.checks if not check.alarm)
+    blocks: tuple[Block, ...] = (
+        *alarm_notes(alarms),
+        *before,
+        Section("policy", (Code(claim.words),)),
+        Section("claim, if its assumptions held" if alarms else "claim", (Text(claim.describe()),)),
+        Table((), tuple(facts.items()), widths=(LABEL_WIDTH,)),
+        *((Checks(quiet),) if quiet else ()),
+        Text(f"assuming that {claim.assuming()}", "dim"),
+    )
+    return Document("", blocks)
+
+
+def _value_facts(summary: Summary) -> dict[str, str]:
+    """Return how good a policy is with intervals, and each action as it was logged."""
+    worth, outcome, names = summary.worth, summary.outcome, summary.actions
+    facts: dict[str, str] = {}
+    if worth is not None:
+        best = int(np.argmax([one.estimate for one in worth.singles]))
+        percent = summary.percent
+        facts |= {
+            f"mean {outcome} of the policy": interval_words(worth.value, percent=percent, difference=False),
+            f"always {names[best]}": interval_words(worth.singles[best], percent=percent, difference=False),
+            "gain over the best single action": interval_words(worth.over_best, percent=percent, difference=True),
+            "measured by": worth.measured_by,
+        }
+        if (control := summary.control) is not None:
+            single, gain = worth.singles[control], worth.over_each[control]
+            facts[f"always {names[control]}"] = interval_words(single, percent=percent, difference=False)
+            facts[f"gain over the control, {names[control]}"] = interval_words(gain, percent=percent, difference=True)
+    for arm in summary.arms[:MAX_SHOWN_ACTIONS]:
+        mean = "" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}"
+        facts[f"rows with {arm.action}"] = f"{arm.rows:,}{mean}" + (
+            f" ({arm.awaited:,} pending)" if arm.awaited else ""
+        )
+    return facts
+
+
+def worth_document(
+    worth: Worth,
+    names: tuple[str, ...],
+    policy: str,
+    *,
+    own: bool,
+    control: int | None,
+    log: Log,
+    outcome: str = "reward",
+) -> Document:
+    """Return a policy, its mean reward, and what it gains.
+
+    names (A,): of the actions. own: whether the policy was chosen by this log. control: the action to compare with.
+    log: that it was measured by. outcome: what a reward is called.
+    """
+    percent = log.reward_range == UNIT_RANGE
+    compared = range(len(names)) if control is None else [control]
+    facts = [(f"mean {outcome} of the policy", worth.value, False)]
+    facts += [(f"always {names[action]}", worth.singles[action], False) for action in compared]
+    facts += [(f"gain over always {names[action]}", worth.over_each[action], True) for action in compared]
+    facts += [("gain over the best single action", worth.over_best, True)]
+    rows = [(name, interval_words(one, percent=percent, difference=gain)) for name, one, gain in facts]
+    visits = "" if worth.units is None else f"; {count_words(worth.samples, worth.units)}"
+    rows.append(("measured by", f"{worth.measured_by}{visits}"))
+    sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
+    sure = IN_DOUBT if worth.alarms else sure
+    sure += "; assuming that " + "; that ".join(worth.assumptions)
+    blocks = (*alarm_notes(worth.alarms), Section("policy", (Code(policy),)), Table((), tuple(rows)), Text(sure, "dim"))
+    return Document("", blocks)
+
+
+def verdict_document(
+    claim: Claim, verdict: Verdict, *, reading: str, policies: str, details: Sequence[str], assumptions: Sequence[str]
+) -> Document:
+    """Return what came of rechecking a certificate: the claim, its class and policy, what was rechecked and what not.
+
+    reading: how the log was read. policies, details: the class, and what its policies can ask. assumptions: those left.
+    """
+    if not verdict.good:
+        return Document("", (Text("not good:"), Items(tuple(verdict.faults))))
+    opening = "doubtful: if its assumptions held, " if verdict.alarms else "good: " if claim.certified else "genuine: "
+    facts = [("log", reading)] if reading else []
+    facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest or "none")]
+    lists = (("rechecked", verdict.checked), ("not rechecked", verdict.trusted), ("assumptions", assumptions))
+    blocks: tuple[Block, ...] = (
+        *alarm_notes(verdict.alarms),
+        Text(f"{opening}{claim.describe()}\n"),
+        Table((), tuple(facts)),
+        Section("policy", (Code(claim.words),)),
+        *(Section(title, (Items(tuple(lines)),)) for title, lines in lists if lines),
+    )
+    return Document("", blocks)
+
+
+# What `apply` prints: how many rows a policy gives each action.
+
+
+def applied_document(counted: Sequence[tuple[str | int, int]]) -> Document:
+    """Return how many rows get each action, and how many actions no row gets."""
+    total = sum(count for _, count in counted)
+    rows = tuple((plain(action), f"{count:,}", f"{count / total:.1%}") for action, count in counted if count)
+    idle = sum(1 for _, count in counted if not count)
+    words = f"{count_of(total, 'row')} in all" + (f"; {count_of(idle, 'action')} for none of them" if idle else "")
+    return Document("", (Table(("action", "rows", "share"), rows), Text(words, "dim")))

@@ -1,0 +1,399 @@
+"""Validate JSON from untrusted files and texts: sizes first, then each field, with one-sentence errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, cast
+
+from pacbandits.checks import finite, is_real, is_whole, read_rate
+from pacbandits.errors import InputError, plain
+
+# Values out of JSON that a stranger may have written: each is what it should be, or a sentence says that it is not.
+#
+# Nothing is made to fit: 3000.5 is no whole number, 1 is no flag and "3" is no number. Limits are checked before
+# anything is made from a value, so that what reading takes is in proportion to the file.
+
+
+Json = dict[str, Any]
+Row = TypeVar("Row", bound=tuple[float, ...])
+
+MAX_TEXT_CHARACTERS = 10_000
+MAX_ITEMS = 2**23
+MAX_WHOLE_NUMBER = 2**53  # beyond it a double skips some
+
+
+def check_characters(text: str, *, name: str) -> None:
+    """Raise where a text has half a character (a lone surrogate), which no file can hold."""
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError(f"{name} holds half a character (a lone surrogate) in '{plain(text)}'") from None
+
+
+def whole_number(value: object, *, name: str, least: int = 0, most: int = MAX_WHOLE_NUMBER) -> int:
+    """A whole number from `least` to `most`; not 3.0, and not true."""
+    if not is_whole(value):
+        raise InputError(f"{name} must be a whole number, got {described(value)}")
+    if not least <= value <= most:
+        raise InputError(f"{name} must be a whole number {_range(least, most)}, got {described(value)}")
+    return int(value)
+
+
+def number(value: object, *, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+    """A finite number from `least` to `most`; not true, and no text that spells one."""
+    if not is_real(value):
+        raise InputError(f"{name} must be a number, got {described(value)}")
+    if (made := finite(value)) is None:
+        raise InputError(f"{name} must be finite, got {described(value)}")
+    if not least <= made <= most:
+        raise InputError(f"{name} must be a number {_range(least, most)}, got {described(value)}")
+    return made
+
+
+def rate(value: object, *, name: str) -> float:
+    """A finite number, or text that spells one as people write rates: "5%"."""
+    if not isinstance(value, str):
+        return number(value, name=name)
+    try:
+        made = read_rate(value)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
+    number(float(made), name=name)
+    return made
+
+
+def flag(value: object, *, name: str) -> bool:
+    """True or false, and nothing that only passes for it."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false, got {described(value)}")
+    return value
+
+
+def text(value: object, *, name: str, most: int = MAX_TEXT_CHARACTERS) -> str:
+    """Text of at most so many characters, none of them half a character."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be text, got {described(value)}")
+    if len(value) > most:
+        raise InputError(f"{name} must be text of at most {most:,} characters, got {len(value):,}")
+    check_characters(value, name=name)
+    return value
+
+
+def one_of(value: object, known: Iterable[str], *, name: str) -> str:
+    """One of a few words."""
+    words = tuple(known)
+    if not isinstance(value, str) or value not in words:
+        raise InputError(f"{name} must be {' or '.join(words)}, got {described(value)}")
+    return value
+
+
+def items(value: object, *, name: str, least: int = 0, most: int = MAX_ITEMS) -> list[object]:
+    """A list of no fewer and no more entries than this."""
+    if not isinstance(value, list):
+        raise InputError(f"{name} must be a list, got {described(value)}")
+    given = cast(list[object], value)
+    if not least <= len(given) <= most:
+        raise InputError(f"{name} must be a list with a length {_range(least, most)}, got {len(given):,} entries")
+    return given
+
+
+def texts(value: object, *, name: str, most: int = MAX_ITEMS) -> tuple[str, ...]:
+    """A list of texts."""
+    return tuple(text(one, name=f"entry {i} of {name}") for i, one in enumerate(items(value, name=name, most=most)))
+
+
+def numbers(
+    value: object, *, name: str, shortest: int = 0, longest: int = MAX_ITEMS, least: float = -math.inf
+) -> tuple[float, ...]:
+    """A list of finite numbers, each `least` or more."""
+    return tuple(
+        one if type(one) is float and least <= one < math.inf else number(one, name=f"entry {i} of {name}", least=least)
+        for i, one in enumerate(items(value, name=name, least=shortest, most=longest))
+    )
+
+
+def whole_numbers(
+    value: object,
+    *,
+    name: str,
+    shortest: int = 0,
+    longest: int = MAX_ITEMS,
+    least: int = 0,
+    most: int = MAX_WHOLE_NUMBER,
+) -> tuple[int, ...]:
+    """A list of whole numbers from `least` to `most`."""
+    return tuple(
+        one
+        if type(one) is int and least <= one <= most
+        else whole_number(one, name=f"entry {i} of {name}", least=least, most=most)
+        for i, one in enumerate(items(value, name=name, least=shortest, most=longest))
+    )
+
+
+def json_object(value: object, *, name: str) -> Json:
+    """An object, its keys all text."""
+    given = cast(dict[object, object], value) if isinstance(value, dict) else None
+    if given is None or not all(isinstance(key, str) for key in given):
+        raise InputError(f"{name} must be an object, got {described(cast(object, value))}")
+    return cast(Json, given)
+
+
+def same_json(one: object, other: object, *, tolerance: float = 0.0) -> bool:
+    """Whether two values of JSON are equal, true not being 1; tolerance: relative, of numbers that are not whole."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        mine, theirs = cast(Json, one), cast(Json, other)
+        return mine.keys() == theirs.keys() and all(
+            same_json(mine[name], theirs[name], tolerance=tolerance) for name in mine
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        ours, others = cast(list[object], one), cast(list[object], other)
+        return len(ours) == len(others) and all(map(partial(same_json, tolerance=tolerance), ours, others))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=tolerance)
+    return one == other and isinstance(one, bool) is isinstance(other, bool)
+
+
+def described(value: object) -> str:
+    """What was given, in a few plain words whatever it is."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int) and abs(value) > 10**20:
+        return "a whole number of more than 20 digits"
+    if isinstance(value, int | float):
+        return f"{value}"
+    if isinstance(value, str):
+        return f"the text '{plain(value[:200])}'"
+    if isinstance(value, list):
+        return f"a list of {len(cast(list[object], value)):,}"
+    return "an object" if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def _range(least: float, most: float) -> str:
+    if most in (math.inf, MAX_WHOLE_NUMBER, MAX_ITEMS):
+        return f"of {least:,} or more"
+    return f"of {most:,} or less" if least == -math.inf else f"between {least:,} and {most:,}"
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """The fields of one JSON object, each read by its name and checked.
+
+    given: the object.
+    of: what it is, in words: "certificate".
+    """
+
+    given: Mapping[str, object]
+    of: str
+
+    @classmethod
+    def read(cls, value: object, *, of: str) -> Fields:
+        """The fields of what must be an object."""
+        return cls(json_object(value, name=f"the {of}"), of)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.given
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self.given:
+            raise InputError(f"the {self.of} lacks '{plain(name)}'")
+        return self.given[name]
+
+    def name(self, name: str) -> str:
+        """What a field is called in a sentence."""
+        return f"the '{plain(name)}' of the {self.of}"
+
+    def check_known(self, names: Iterable[str]) -> None:
+        """Raise when there are other fields than these."""
+        known = set(names)
+        for name in self.given:
+            if name not in known:
+                raise InputError(
+                    f"the {self.of} says '{plain(name)}', which means nothing here; it was altered, or made by another "
+                    "version"
+                )
+
+    def whole_number(self, name: str, *, least: int = 0, most: int = MAX_WHOLE_NUMBER) -> int:
+        """A whole number from `least` to `most`."""
+        return whole_number(self[name], name=self.name(name), least=least, most=most)
+
+    def number(self, name: str, *, least: float = -math.inf, most: float = math.inf) -> float:
+        """A finite number from `least` to `most`."""
+        return number(self[name], name=self.name(name), least=least, most=most)
+
+    def number_or_null(self, name: str, *, least: float = -math.inf, most: float = math.inf) -> float | None:
+        """The same, or nothing."""
+        return None if self[name] is None else self.number(name, least=least, most=most)
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        return flag(self[name], name=self.name(name))
+
+    def text(self, name: str, *, most: int = MAX_TEXT_CHARACTERS) -> str:
+        """Text of at most so many characters."""
+        return text(self[name], name=self.name(name), most=most)
+
+    def texts(self, name: str, *, most: int = MAX_ITEMS) -> tuple[str, ...]:
+        """A list of texts."""
+        return texts(self[name], name=self.name(name), most=most)
+
+    def one_of(self, name: str, known: Iterable[str]) -> str:
+        """One of a few words."""
+        return one_of(self[name], known, name=self.name(name))
+
+    def items(self, name: str, *, least: int = 0, most: int = MAX_ITEMS) -> list[object]:
+        """A list of no fewer and no more entries than this."""
+        return items(self[name], name=self.name(name), least=least, most=most)
+
+    def numbers(
+        self, name: str, *, shortest: int = 0, longest: int = MAX_ITEMS, least: float = -math.inf
+    ) -> tuple[float, ...]:
+        """A list of finite numbers."""
+        return numbers(self[name], name=self.name(name), shortest=shortest, longest=longest, least=least)
+
+    def number_rows(self, name: str) -> list[tuple[float, ...]]:
+        """Rows of finite numbers, all of one length."""
+        own = self.name(name)
+        return _even([numbers(row, name=f"row {i} of {own}") for i, row in enumerate(self.items(name))], name=own)
+
+    def whole_numbers(
+        self, name: str, *, shortest: int = 0, longest: int = MAX_ITEMS, least: int = 0, most: int = MAX_WHOLE_NUMBER
+    ) -> tuple[int, ...]:
+        """A list of whole numbers from `least` to `most`."""
+        own = self.name(name)
+        return whole_numbers(self[name], name=own, shortest=shortest, longest=longest, least=least, most=most)
+
+    def whole_number_rows(self, name: str) -> list[tuple[int, ...]]:
+        """Rows of whole numbers from 0 on, all of one length."""
+        own = self.name(name)
+        return _even([whole_numbers(row, name=f"row {i} of {own}") for i, row in enumerate(self.items(name))], name=own)
+
+    def json_object(self, name: str) -> Json:
+        """An object."""
+        return json_object(self[name], name=self.name(name))
+
+    def fields(self, name: str, *, of: str) -> Fields:
+        """The fields of an object within this one."""
+        return Fields.read(self[name], of=of)
+
+
+def _even(rows: list[Row], *, name: str) -> list[Row]:
+    """The rows, if they have one length."""
+    if len({len(row) for row in rows}) > 1:
+        raise InputError(f"{name} must have rows of one length")
+    return rows
+
+
+# JSON that a stranger may have written, from a file or a text: sizes first, then what it says, or a sentence.
+
+
+MAX_JSON_BYTES = 2**26  # of a file
+MAX_JSON_VALUES = 2**23  # in a file: a value takes up to about 100 bytes once it is read
+MAX_JSON_DEPTH = 100
+MAX_PATH_CHARACTERS = 200  # shown
+
+
+def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: int = MAX_JSON_VALUES) -> object:
+    """What a file holds in JSON, as `parse_json` reads it."""
+    path = Path(path)
+    shown = plain(path, most=MAX_PATH_CHARACTERS)
+    try:
+        found = path.stat()
+        ordinary, small = stat.S_ISREG(found.st_mode), found.st_size <= max_bytes
+        raw = _first_bytes(path, found.st_size + 1) if ordinary and small else b""
+    except OSError as error:
+        raise InputError(f"cannot read {shown}: {plain(error.strerror or error)}") from None
+    except ValueError:  # a path with a null character
+        raise InputError(f"cannot read {shown}: there can be no such file") from None
+    if not ordinary:
+        raise InputError(f"cannot read {shown}: it is not an ordinary file")
+    if not small:
+        raise InputError(f"{shown} is too large to be read: more than {max_bytes:,} bytes")
+    if len(raw) != found.st_size:
+        raise InputError(f"{shown} changes while it is read; read it again")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{shown} is not JSON: it is not text in UTF-8") from None
+    return parse_json(text, name=shown, max_values=max_values)
+
+
+def _first_bytes(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(count)
+
+
+def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> object:
+    """What a text says in JSON.
+
+    Refused are a text of too many values (told before any is made), a key that stands twice, numbers that are none or
+    beyond a double, values nested too deep, and halves of characters.
+    """
+    if text.count(",") + text.count("[") + text.count("{") > max_values:
+        raise InputError(f"{name} is too large to be read: more than {max_values:,} values")
+
+    def refuse(token: str) -> NoReturn:
+        raise InputError(f"{name} holds {token}, which is no number")
+
+    def paired(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+            raise InputError(f"{name} says '{plain(twice)}' twice")
+        return made
+
+    try:
+        value: object = json.loads(text, parse_constant=refuse, object_pairs_hook=paired)
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError(f"{name} is nested too deep: at most {MAX_JSON_DEPTH} values within each other") from None
+    except ValueError:
+        raise InputError(f"{name} is not JSON") from None
+    _check_within(value, name=name)
+    return value
+
+
+def json_text(value: object, *, indent: int | None = None, default: Callable[[object], object] | None = None) -> str:
+    """A value as JSON that is safe to look at: what is no visible character is escaped, and comes back as it was.
+
+    default: makes what JSON knows of what it does not.
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=default)
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def _check_within(value: object, *, name: str) -> None:
+    """Raise where a value, or one within it, is nested too deep, beyond a double, or half a character."""
+    level: list[object] = [[value]]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        deeper: list[object] = []
+        for holder in level:
+            if isinstance(holder, dict):
+                inside = cast(dict[str, object], holder)
+                for key in inside:
+                    check_characters(key, name=name)
+                values = inside.values()
+            else:
+                values = cast(list[object], holder)
+            for inner in values:
+                if isinstance(inner, str):
+                    check_characters(inner, name=name)
+                elif isinstance(inner, float):
+                    if not math.isfinite(inner):
+                        raise InputError(f"{name} holds a number that is too large")
+                elif inner and isinstance(inner, dict | list):
+                    deeper.append(cast(object, inner))
+        if not deeper:
+            return
+        level = deeper
+    raise InputError(f"{name} is nested too deep: at most {MAX_JSON_DEPTH} values within each other")

@@ -1,0 +1,202 @@
+"""What a status says, in sentences."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+
+from pacbandits.errors import count_of, one_line
+from pacbandits.report.numbers import about, show_short
+from pacbandits.service.dashboard.status import Given
+
+STATES = {
+    "collecting": "collecting",
+    "designing": "collecting",
+    "paused": "paused",
+    "certified": "proven",
+    "stopped": "stopped",
+}
+_MIX = re.compile(r"[\d.]+ %: ")
+DOUBTFUL = "In doubt: the data contradict an assumption, so there is no answer before the alarm is resolved."
+TOO_EARLY = "it is too early to say how long it will take"
+MAX_NAME_CHARACTERS = 120  # of a name within a sentence
+_HOURS_A_DAY = 24
+_DAYS_A_WEEK = 7
+_MAX_SHOWN_HOURS, _MAX_SHOWN_DAYS = 48, 21
+_ENDLESS_DAYS = 3_650
+
+
+def bound(value: float | None) -> str:
+    """A distance that is proven: rounded up, so that no more is claimed than is."""
+    if value is None or value <= 0:
+        return show_short(value)
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return show_short(math.ceil(value / step - 1e-9) * step)
+
+
+def moment(time: datetime | None) -> str:
+    """A time as people write it, in UTC."""
+    return "—" if time is None else f"{time.day} {time:%b %Y, %H:%M} UTC"
+
+
+def day(time: datetime | None) -> str:
+    """A date as people write it."""
+    return "—" if time is None else f"{time.day} {time:%b %Y}"
+
+
+def lasting(days: float) -> str:
+    """A length of time: 5 hours, 12 days, 7 weeks."""
+    hours = days * _HOURS_A_DAY
+    if hours < 1:
+        return "less than an hour"
+    if hours < _MAX_SHOWN_HOURS:
+        return count_of(round(hours), "hour")
+    if days < _MAX_SHOWN_DAYS:
+        return count_of(round(days), "day")
+    return "more than ten years" if days > _ENDLESS_DAYS else count_of(round(days / _DAYS_A_WEEK), "week")
+
+
+def confidence(status: Given) -> str:
+    """How sure a proof is: 95 %."""
+    delta = status.number("delta")
+    return "—" if delta is None else f"{100 * (1 - delta):g} %"
+
+
+def proven(status: Given) -> float | None:
+    """The distance from the best rule that is proven; None where it says nothing that the range of rewards does not."""
+    found = status.part("claim").number("certified_epsilon")
+    return found if found is not None and found < width(status) else None
+
+
+def width(status: Given) -> float:
+    """How much rewards can differ: what is no less says nothing."""
+    ends = status.numbers("reward_range")
+    return ends[1] - ends[0] if len(ends) == 2 else math.inf
+
+
+def is_proven(status: Given) -> bool:
+    """Whether what was asked for is proven."""
+    return status.text("state") == "certified" or status.part("claim").flag("certified")
+
+
+def state(status: Given) -> str:
+    """The state in a word."""
+    if status.text("state") == "certified" and doubts(status):
+        return "doubtful"
+    return STATES.get(status.text("state"), one_line(status.text("state")) or "unknown")
+
+
+def sentence(text: str) -> str:
+    """Words on one line, with a large letter first."""
+    line = one_line(text)
+    return line[:1].upper() + line[1:]
+
+
+def alarms(status: Given) -> list[str]:
+    """What is wrong with the data, a sentence each."""
+    found, guard = doubts(status), status.part("health").part("guardrail")
+    harmed = [one.text("of") for one in guard.parts("tests") if one.flag("alarm")]
+    if harmed:
+        of = ", ".join(one_line(name, most=MAX_NAME_CHARACTERS) for name in harmed)
+        name, most = one_line(guard.text("name"), most=MAX_NAME_CHARACTERS), show_short(guard.number("most"))
+        found.append(f"The guardrail “{name}” is above {most}: {of}.")
+    return found
+
+
+def doubts(status: Given) -> list[str]:
+    """Where the data contradict an assumption of the proof, a sentence each."""
+    checks = [one for one in status.part("health").parts("checks") if one.flag("alarm")]
+    found = status.texts("alarms") or [one.text("words") or one.text("name") for one in checks]
+    return [sentence(words) for words in found]
+
+
+def rule(status: Given, *, below: bool) -> str:
+    """What to call the leading rule within a sentence; below: whether it is shown below that."""
+    words = status.part("claim").text("words")
+    if words.startswith("always ") and "\n" not in words:
+        return f"“{one_line(words, most=MAX_NAME_CHARACTERS)}”"
+    kind = "mixture of rules" if is_mix(status) else "rule"
+    return f"the {kind} below" if below else f"its {kind}"
+
+
+def is_mix(status: Given) -> bool:
+    """Return whether the claim is of a mixture of rules: its words begin with how often each is drawn."""
+    return _MIX.match(status.part("claim").text("words")) is not None
+
+
+def time_to_go(status: Given) -> str | None:
+    """How long it will take yet: about 12 more days; None where it is not known."""
+    ahead = status.part("to_go")
+    days, samples = ahead.number("days"), ahead.number("samples")
+    if days is not None:
+        count, _, unit = lasting(days).partition(" ")
+        return f"about {count} more {unit}" if count[0].isdigit() else lasting(days)
+    return None if samples is None else f"about {about(samples)} more people"
+
+
+def headline(status: Given, *, below: bool = True) -> str:
+    """The answer in a sentence; below: whether the rule is shown below it."""
+    distance, where, named = proven(status), status.text("state"), rule(status, below=below)
+    if doubts(status):
+        return DOUBTFUL
+    if distance is not None and is_proven(status):
+        return f"Proven: {named} is within {bound(distance)} of the best rule."
+    held = where in ("paused", "stopped")
+    ahead = time_to_go(status)
+    if distance is None:
+        first = "Nothing is proven" if held else "Nothing is proven yet"
+        return f"{first}." if held else f"{first}; {ahead or TOO_EARLY}."
+    said = f"{'It' if held else 'So far it'} is proven that {named} is within {bound(distance)} of the best rule"
+    return f"{said}." if held else f"{said}; {ahead or TOO_EARLY}."
+
+
+def explanation(status: Given) -> list[str]:
+    """What follows the headline: what it means, and what happens now."""
+    return [words for words in (_held(status), _meaning(status), _now(status)) if words]
+
+
+def _held(status: Given) -> str:
+    where, reason = status.text("state"), one_line(status.text("reason")).rstrip(".")
+    if where == "paused":
+        return f"Paused{f': {reason}' if reason else ''}. Nobody new is assigned until it is resumed."
+    if where == "stopped":
+        kept = "" if doubts(status) else "; what was proven stays proven"
+        return f"Stopped{f': {reason}' if reason else ''}. Nobody is assigned any more{kept}."
+    return ""
+
+
+def _meaning(status: Given) -> str:
+    distance, goal = proven(status), status.number("epsilon")
+    if doubts(status):
+        near = (
+            "" if distance is None else f" If the assumptions held, it would be within {bound(distance)} of the best."
+        )
+        return f"No figure below holds with any confidence before the alarm is resolved.{near}"
+    if distance is None:
+        sure = confidence(status)
+        return f"The goal is a rule proven to be within {show_short(goal)} of the best one, with {sure} confidence."
+    this = "this mixture" if is_mix(status) else "this one"
+    meaning = f"No rule of the kind compared earns over {bound(distance)} more a person than {this}, on average"
+    target = "" if is_proven(status) or goal is None else f" The goal is {show_short(goal)}."
+    return f"{meaning}. That is right with {confidence(status)} confidence, whenever you look.{target}"
+
+
+def _now(status: Given) -> str:
+    where, claim = status.text("state"), status.part("claim")
+    if where == "certified":
+        what = "what the mixture says" if is_mix(status) else "what this rule says"
+        enough = "" if doubts(status) else "; nothing more needs to be collected"
+        return f"Everybody who comes now is given {what}{enough}."
+    if where in ("paused", "stopped"):
+        return ""
+    if not claim:
+        planned = status.part("round").count("planned")
+        after = f"about {count_of(planned, 'person', 'people')}" if planned else "the first round"
+        return f"The first analysis comes after {after}."
+    return ""
+
+
+def news(status: Given) -> str:
+    """What a listener is told when it changes: what is wrong, the state and the answer, but no running counts."""
+    return " ".join((*alarms(status), f"{state(status).capitalize()}.", headline(status)))

@@ -1,0 +1,133 @@
+"""The log of the server as JSON lines, and its metrics."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import traceback
+from collections import deque
+from datetime import UTC, datetime
+from typing import TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+# What the service did, one JSON object a line; never what a context holds, nor a key.
+
+
+FLUSH_SECONDS = 0.2
+_in_json = json.JSONEncoder(default=str).encode
+MAX_LINES_HELD = 20_000
+
+
+class Journal:
+    """Lines that a thread of its own writes, so that whoever does the work never waits for who reads them.
+
+    When nobody reads, the oldest lines give way, and a line says how many.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._lines: deque[str] = deque()
+        self._dropped = 0
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def write(self, event: str, **fields: object) -> None:
+        """Note an event with the fields that say more of it."""
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        if len(self._lines) >= MAX_LINES_HELD:
+            self._lines.popleft()
+            self._dropped += 1
+        self._lines.append(_in_json({"at": at, "event": event, **fields}))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep_writing, name="pacbandits journal", daemon=True)
+            self._thread.start()
+
+    def error(self, event: str, error: BaseException, **fields: object) -> None:
+        """Note an error that nobody foresaw, with where it came from and without the values that it speaks of."""
+        frames = traceback.extract_tb(error.__traceback__)[-8:]
+        places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+        self.write(event, error=type(error).__name__, places=places, **fields)
+
+    def close(self) -> None:
+        """Write what is left, and end."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(timeout=2)
+
+    def _keep_writing(self) -> None:
+        while not self._over.wait(FLUSH_SECONDS):
+            self._flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        held: list[str] = []
+        while self._lines:
+            held.append(self._lines.popleft())
+        if self._dropped:
+            held.append(_in_json({"event": "lines left out", "count": self._dropped}))
+            self._dropped = 0
+        if held:
+            stream = self._stream or sys.stderr
+            try:
+                stream.write("\n".join(held) + "\n")
+                stream.flush()
+            except (OSError, ValueError):  # whoever read them has gone
+                return
+
+
+# Counts and times for Prometheus. They name no experiment: whoever may scrape a server need not know what it tests.
+
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
+
+
+class Meters:
+    """What one server counts, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._answers = Counter(
+            "pacbandits_answers", "Requests that were answered.", ("route", "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "pacbandits_answer_seconds",
+            "From the first byte of a request to the last of its answer.",
+            ("route",),
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self.assigned = Counter("pacbandits_assigned", "Assignments that were drawn.", registry=self._registry)
+        self.repeated = Counter(
+            "pacbandits_assigned_again", "Assignments that were drawn before.", registry=self._registry
+        )
+        self._rewards = Counter("pacbandits_rewards", "Rewards that were taken.", ("outcome",), registry=self._registry)
+        self.waiting = Gauge(
+            "pacbandits_waiting_rows", "Assignments and rewards that wait to be written.", registry=self._registry
+        )
+        self.commit_rows = Histogram(
+            "pacbandits_commit_rows", "Rows of one transaction.", buckets=ROWS, registry=self._registry
+        )
+        self.commit_seconds = Histogram(
+            "pacbandits_commit_seconds", "What one transaction took.", buckets=SECONDS, registry=self._registry
+        )
+
+    def answer(self, route: str, status: int, seconds: float) -> None:
+        """Count an answer."""
+        known = self._known.get((route, status))
+        if known is None:
+            known = (self._answers.labels(route, str(status)), self._seconds.labels(route))
+            self._known[route, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
+
+    def reward(self, outcome: str) -> None:
+        """Count a reward."""
+        self._rewards.labels(outcome).inc()
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self._registry)

@@ -1,0 +1,434 @@
+"""Requests and answers of the API as models, and errors as HTTP answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
+from sqlalchemy.exc import SQLAlchemyError
+
+from pacbandits.errors import MAX_ERROR_CHARACTERS, InputError, count_of, nearest, one_line, plain, spell_arguments
+from pacbandits.experiment import protocol as rules
+from pacbandits.experiment.assignments import Outcome
+from pacbandits.experiment.database import (
+    AlreadyThere,
+    Contradiction,
+    NotCollecting,
+    UnknownAssignment,
+    UnknownExperiment,
+)
+from pacbandits.experiment.protocol import (
+    NAME_PATTERN,
+    ExperimentProtocol,
+    LateRuleName,
+    UnknownLabels,
+    Visits,
+    check_experiment_name,
+    read_duration,
+)
+from pacbandits.experiment.stored_rows import MAX_REASON_CHARACTERS, MAX_UNIT_CHARACTERS, check_reason, check_unit
+from pacbandits.logs.readers import contexts_of
+from pacbandits.records import Contexts
+from pacbandits.records.columns import pa
+from pacbandits.records.text_files import MAX_COLUMNS
+from pacbandits.schema import MAX_TEXT_CHARACTERS, MAX_WHOLE_NUMBER
+
+# What goes over the wire, strictly: nothing is made to fit, and what is not named here is refused.
+
+
+MAX_CONTEXT_ROWS = 1_000_000
+MAX_WORDS_CHARACTERS = 1_000  # of a name or a specification; the protocol asks for less where it knows which it is
+VISIBLE, NO_NUL = r"^[^\x00-\x1f\x7f]*$", r"^[^\x00]*$"
+KeyScope = Literal["read", "write"]
+
+
+def _text_schema(**more: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", **more})
+
+
+# Limits of an experiment are checked by its own functions, so that the service says the same sentence.
+_UNIT_SCHEMA = _text_schema(minLength=1, maxLength=MAX_UNIT_CHARACTERS, pattern=NO_NUL)
+_WHY_SCHEMA = _text_schema(minLength=1, maxLength=MAX_REASON_CHARACTERS, pattern=NO_NUL)
+Unit = Annotated[str, AfterValidator(check_unit), _UNIT_SCHEMA]
+Name = Annotated[str, AfterValidator(check_experiment_name), _text_schema(pattern=NAME_PATTERN)]
+Why = Annotated[str, AfterValidator(check_reason), _WHY_SCHEMA]
+Words = Annotated[str, StringConstraints(max_length=MAX_WORDS_CHARACTERS, pattern=VISIBLE)]
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARACTERS, pattern=NO_NUL)]
+Whole = Annotated[int, Field(ge=-MAX_WHOLE_NUMBER, le=MAX_WHOLE_NUMBER)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Value = Annotated[Text | Whole | Number | bool | None, Field(union_mode="left_to_right")]
+Context = Annotated[dict[Words, Value], Field(max_length=MAX_COLUMNS)]
+
+ASSIGNMENT_EXAMPLE: dict[str, Any] = {"unit": "u-17", "context": {"age": 31, "country": "DE"}}
+ANSWER_EXAMPLE: dict[str, Any] = {
+    "id": "11-5d0c6d3bf0a1c5a3f2e1",
+    "unit": "u-17",
+    "action": "discount",
+    "propensity": 0.6,
+    "propensities": {"standard": 0.2, "discount": 0.6, "free shipping": 0.2},
+    "round": 2,
+    "new": True,
+    "holdout": False,
+    "seal": "6f0e…",
+}
+
+
+class Strict(BaseModel):
+    """What is asked: only what is named, and of the kind that is named."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class AssignmentAsk(Strict):
+    """Who has come, and what is known of them."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [ASSIGNMENT_EXAMPLE]})
+    unit: Unit | None = Field(None, description="Who it is; without it, somebody who never comes back.")
+    context: Context = Field(description="A value for each of the experiment's features.")
+
+
+class AssignmentBatch(Strict):
+    """Several at once."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"assignments": [ASSIGNMENT_EXAMPLE, {"unit": "u-18", "context": {"age": 52, "country": "FR"}}]}
+            ]
+        }
+    )
+    assignments: list[AssignmentAsk] = Field(min_length=1)
+
+
+class RewardAsk(Strict):
+    """What came of an assignment: a reward, the outcome of the guardrail, or both."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 1}]})
+    assignment: Text = Field(description="The id of the assignment.")
+    reward: Number | None = Field(None, description="In the units of the experiment's reward range.")
+    guardrail: Number | None = Field(None, description="The outcome of the guardrail, from 0 to 1.")
+
+
+class RewardBatch(Strict):
+    """Several at once: all are stored, or none."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"rewards": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 0.5}]}]}
+    )
+    rewards: list[RewardAsk] = Field(min_length=1)
+
+
+class Reason(Strict):
+    """Why."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the shop is closed for the holidays"}]})
+    reason: Why = Field(description="For the record, which keeps it.")
+
+
+class Withdrawal(Strict):
+    """Which action is never to be played again, and why."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"action": "free shipping", "reason": "out of stock"}]})
+    action: Words = Field(description="By its name.")
+    reason: Why = Field(description="For the record, which keeps it.")
+
+
+class KeyAsk(Strict):
+    """What a new key is to open."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "read"}]})
+    scope: KeyScope
+
+
+class LateRule(Strict):
+    """What becomes of rewards that are late."""
+
+    rule: LateRuleName
+    window: Words | None = None
+    missing: Number | None = None
+
+
+class RoundRule(Strict):
+    """When a round closes."""
+
+    hours: Number | None = None
+
+
+class GuardrailRule(Strict):
+    """A second outcome whose mean must not exceed a limit."""
+
+    name: Words
+    most: Number
+    false_alarms: Number | None = None
+
+
+class ExperimentAsk(Strict):
+    """An experiment, as a file in TOML says it, but with the contexts themselves."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "checkout",
+                    "contexts": [{"age": 31, "country": "DE"}, {"age": 52, "country": "FR"}],
+                    "actions": ["standard", "discount", "free shipping"],
+                    "policies": "trees:depth=2",
+                    "epsilon": 0.02,
+                    "delta": 0.05,
+                    "reward_range": [0, 1],
+                    "late": {"rule": "window", "window": "7 days", "missing": 0},
+                }
+            ]
+        }
+    )
+    name: Name
+    contexts: list[Context] = Field(
+        min_length=1, max_length=MAX_CONTEXT_ROWS, description="Of people who came before: one object a person."
+    )
+    features: list[Words] | None = None
+    actions: list[Words]
+    policies: Words
+    epsilon: Number
+    delta: Number | None = None
+    reward_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
+    algorithm: Words | None = None
+    seed: Whole | None = None
+    visits: Visits | None = None
+    unknown_labels: UnknownLabels | None = None
+    standard: Words | None = None
+    holdout: Number | None = None
+    late: LateRule | None = None
+    rounds: RoundRule | None = None
+    guardrail: GuardrailRule | None = None
+
+    def protocol(self) -> ExperimentProtocol:
+        """What is asked for as a protocol.
+
+        Raises:
+            InputError: When there can be no such experiment.
+        """
+        named = ("name", "actions", "policies", "epsilon", "delta", "algorithm", "seed", "visits", "unknown_labels")
+        given = {name: getattr(self, name) for name in (*named, "standard", "holdout")}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if self.reward_range is not None:
+            options["reward_range"] = tuple(self.reward_range)
+        if self.late is not None:
+            window = None if self.late.window is None else read_duration(self.late.window, name="'window' of 'late'")
+            options["late"] = rules.LateRule(self.late.rule, window, self.late.missing)
+        if self.rounds is not None and self.rounds.hours is not None:
+            options["round_hours"] = self.rounds.hours
+        if self.guardrail is not None:
+            told = self.guardrail.model_dump(exclude_none=True)
+            options["guardrail"] = rules.GuardrailRule(**told)
+        return ExperimentProtocol(contexts=self._people(), **options)
+
+    def _people(self) -> Contexts:
+        """The contexts that the request holds."""
+        names = list(dict.fromkeys(name for row in self.contexts for name in row))
+        if self.features is not None:
+            for name in self.features:
+                if name not in names:
+                    raise InputError(f"there is no column '{plain(name)}' in the contexts{nearest(name, names)}")
+            names = list(dict.fromkeys(self.features))
+        columns: dict[str, Any] = {}
+        for name in names:
+            try:
+                columns[name] = pa.array([row.get(name) for row in self.contexts])
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                raise InputError(
+                    f"the column '{plain(name)}' of the contexts holds both text and numbers; take one"
+                ) from None
+        return contexts_of(pa.table(columns))
+
+
+# What the service answers, for whoever reads its OpenAPI.
+
+
+class ErrorAnswer(BaseModel):
+    """What is wrong, and what to do about it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"error": "there is no experiment 'x'"}]})
+    error: str
+
+
+class AssignmentAnswer(BaseModel):
+    """What somebody is to get."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [ANSWER_EXAMPLE]})
+    id: str = Field(description="By which the reward is reported.")
+    unit: str
+    action: str
+    propensity: float = Field(description="With what probability this action was drawn.")
+    propensities: dict[str, float]
+    round: int
+    new: bool = Field(description="False where it was drawn before, and stands.")
+    holdout: bool
+    seal: str = Field(description="The head of the record's chain as the server last saw it: note it down.")
+
+
+class AssignmentsAnswer(BaseModel):
+    """One entry for each that was asked for, in that order: an assignment, or what is wrong with what was asked."""
+
+    model_config = ConfigDict(extra="forbid")
+    assignments: list[AssignmentAnswer | ErrorAnswer]
+
+
+class RewardAnswer(BaseModel):
+    """What became of a reward: recorded, repeated (it was known), or late (noted, and does not count)."""
+
+    model_config = ConfigDict(extra="forbid")
+    assignment: str
+    outcome: Outcome
+
+
+class RewardsAnswer(BaseModel):
+    """One entry for each that was reported, in that order."""
+
+    model_config = ConfigDict(extra="forbid")
+    rewards: list[RewardAnswer]
+
+
+class NamesAnswer(BaseModel):
+    """The experiments that the key opens."""
+
+    model_config = ConfigDict(extra="forbid")
+    experiments: list[str]
+
+
+class KeyAnswer(BaseModel):
+    """A key: shown now, and never again."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: str
+    scope: KeyScope
+    key: str
+
+
+class ShownKey(BaseModel):
+    """A key without its secret."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: str
+    scope: KeyScope
+    created: str
+
+
+class KeysAnswer(BaseModel):
+    """The keys of an experiment."""
+
+    model_config = ConfigDict(extra="forbid")
+    keys: list[ShownKey]
+
+
+class SealAnswer(BaseModel):
+    """The head of the record's chain: whoever notes it down can tell later whether anything before was altered."""
+
+    model_config = ConfigDict(extra="forbid")
+    head: str = Field(description="SHA-256 over all records, in hexadecimal.")
+    records: int = Field(description="How many it is of.")
+    protocol: str = Field(description="The digest of the protocol.")
+    entries: list[dict[str, Any]] = Field(description="All but assignments and outcomes, with the head after each.")
+
+
+class CreatedAnswer(BaseModel):
+    """An experiment that was created, and its keys: shown now, and never again."""
+
+    model_config = ConfigDict(extra="forbid")
+    experiment: str
+    keys: list[KeyAnswer]
+    seal: SealAnswer
+
+
+class StatusAnswer(BaseModel):
+    """Where an experiment stands. Further fields are described in the documentation of experiments."""
+
+    model_config = ConfigDict(extra="allow")
+    name: str
+    state: str
+    epsilon: float
+    delta: float
+    assigned: int
+    claim: dict[str, Any] | None
+    seal: dict[str, Any]
+
+
+class HealthAnswer(BaseModel):
+    """That the server runs, or is ready."""
+
+    model_config = ConfigDict(extra="forbid")
+    status: Literal["ok"]
+    version: str
+
+
+# What the service does not do: a status and a sentence, and which of them an error of the experiment is.
+
+
+UNSEEN_DATABASE = "the database does not answer; nothing was stored as far as is known, ask again"
+
+
+class Refusal(Exception):
+    """An answer that is an error.
+
+    status: of HTTP.
+    sentence: what is wrong and what to do about it.
+    headers: that go with it.
+    """
+
+    def __init__(self, status: int, sentence: str, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, one_line(sentence, most=MAX_ERROR_CHARACTERS)
+        self.headers = headers or {}
+
+
+def refusal_of(error: Exception) -> Refusal | None:
+    """What an error is called over HTTP; None for one that nobody foresaw."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, InputError):
+        status = 422
+        if isinstance(error, UnknownAssignment | UnknownExperiment):
+            status = 404
+        elif isinstance(error, AlreadyThere | Contradiction | NotCollecting):
+            status = 409
+        return Refusal(status, spell_arguments(str(error)))  # no options here, though a command serves
+    if isinstance(error, SQLAlchemyError):
+        return Refusal(503, UNSEEN_DATABASE, headers={"Retry-After": "1"})
+    return None
+
+
+# What pydantic calls the kinds that a value of a context may be: no part of where it stands.
+_KINDS = frozenset({"str", "int", "float", "bool", "none", "constrained-str", "constrained-int"})
+_KEY = "[key]"
+
+
+def sentence_of(error: ValidationError) -> str:
+    """The first thing that is wrong with a body, where it stands, and how much else is wrong."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    first = faults[0]
+    if first["type"] == "json_invalid":
+        return "the body is not JSON: " + first["msg"].removeprefix("Invalid JSON: ")
+    others = len({_place(fault["loc"]) for fault in faults}) - 1
+    more = f" (and {count_of(others, 'other place')} are wrong)" if others else ""
+    place = f"'{plain(_place(first['loc']))}'" if first["loc"] else "the body"
+    if first["type"] == "extra_forbidden":
+        return f"{place} means nothing here{more}"
+    if first["type"] == "missing":
+        return f"{place} is missing{more}"
+    if first["type"] == "string_pattern_mismatch":
+        return f"{place} holds a character that cannot be seen{more}"
+    if first["type"] == "value_error":  # what the experiment says of it
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}{more}"
+    if len(faults) > 1 and faults[1]["loc"][:-1] == first["loc"][:-1] and first["loc"][-1] in _KINDS:
+        return f"{place} must be text, a finite number, true, false or null{more}"
+    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}{more}"
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """Where in a body: assignments[3].context.age."""
+    words = ""
+    for step in location[:-1] if location and location[-1] in (*_KINDS, _KEY) else location:
+        if isinstance(step, int):
+            words += f"[{step}]"
+        else:
+            words += f".{step}" if words else step
+    return words

@@ -1,0 +1,283 @@
+"""A cache of the experiments that this server has opened, and their writer queue."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from time import monotonic, perf_counter, sleep
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment.assignments import Assignment, AssignmentRequest, Recorded, Report
+from pacbandits.experiment.database import Database, UnknownExperiment, read_standing
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.protocol import check_experiment_name
+from pacbandits.service.event_log import Journal, Meters
+from pacbandits.service.limits import ServiceLimits
+from pacbandits.service.messages import Refusal
+
+# Many requests, one transaction: what waits for an experiment is written together, and answered once it is durable.
+#
+# One thread for each experiment takes all that is waiting, lets the experiment store it in one transaction, and hands
+# the answers back. While it does, the next ones gather: the busier the server, the more each transaction carries.
+
+
+MAX_ROWS_A_COMMIT = 1_000
+GATHER_SECONDS = 0.006  # from one transaction to the next while several ask at once: each costs as much as many rows
+SEAL_SECONDS = 1.0  # after which the head of the chain is looked up anew
+CLOSING_SECONDS = 30.0
+
+Assigned = Assignment | InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What one request waits for.
+
+    rows: what is asked. answer: where the answers go, or what went wrong.
+    """
+
+    rows: Sequence[Any]
+    answer: asyncio.Future[list[Any]]
+
+
+@dataclass
+class Waiting:
+    """Jobs that nobody has taken yet, of one kind.
+
+    jobs: in the order in which they came. rows: of all of them together.
+    """
+
+    jobs: deque[Job] = field(default_factory=deque[Job])
+    rows: int = 0
+
+    def put(self, job: Job) -> None:
+        """One more."""
+        self.jobs.append(job)
+        self.rows += len(job.rows)
+
+    def take(self, most: int) -> list[Job]:
+        """The first ones, of so many rows together, but at least one."""
+        taken: list[Job] = []
+        count = 0
+        while self.jobs and (not taken or count + len(self.jobs[0].rows) <= most):
+            taken.append(self.jobs.popleft())
+            count += len(taken[-1].rows)
+        self.rows -= count
+        return taken
+
+
+class Writer:
+    """The thread that writes to one experiment.
+
+    experiment: which nobody else uses. seal: the head of its chain as it was last seen.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        meters: Meters,
+        journal: Journal,
+        max_waiting_rows: int,
+    ) -> None:
+        self.experiment = experiment
+        self.seal, self._sealed = read_head(experiment), monotonic()
+        self._loop, self._meters, self._journal, self._max_waiting = loop, meters, journal, max_waiting_rows
+        self._assigning, self._recording = Waiting(), Waiting()
+        self._ready = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._keep_writing, name="pacbandits writer", daemon=True)
+        self._thread.start()
+
+    async def assign(self, requests: Sequence[AssignmentRequest]) -> list[Assigned]:
+        """An answer to each, once those that are assignments are durable; parts of a large batch are stored in turn."""
+        parts = [requests[at : at + MAX_ROWS_A_COMMIT] for at in range(0, len(requests), MAX_ROWS_A_COMMIT)]
+        if len(parts) == 1:
+            return await self._put(self._assigning, requests)
+        answers: list[Assigned] = []
+        for part in parts:
+            answers += await self._put(self._assigning, part)
+        return answers
+
+    async def record(self, reports: Sequence[Report]) -> list[Recorded]:
+        """What became of each, once all are durable; or an error, and none is."""
+        return await self._put(self._recording, reports)
+
+    def close(self) -> None:
+        """Write what was accepted, then end."""
+        with self._ready:
+            self._closing = True
+            self._ready.notify()
+        self._thread.join(timeout=CLOSING_SECONDS)
+
+    def _put(self, waiting: Waiting, rows: Sequence[Any]) -> asyncio.Future[list[Any]]:
+        answer: asyncio.Future[list[Any]] = self._loop.create_future()
+        with self._ready:
+            if self._closing:
+                raise Refusal(503, "the server is being shut down; ask again", headers={"Retry-After": "1"})
+            if self._assigning.rows + self._recording.rows > self._max_waiting:
+                raise Refusal(429, "too many requests wait to be written; ask again", headers={"Retry-After": "1"})
+            waiting.put(Job(rows, answer))
+            self._ready.notify()
+        self._meters.waiting.inc(len(rows))
+        return answer
+
+    def _keep_writing(self) -> None:
+        begun, busy = 0.0, False
+        while True:
+            with self._ready:
+                while not (self._assigning.jobs or self._recording.jobs or self._closing):
+                    self._ready.wait()
+            early = begun + GATHER_SECONDS - monotonic()
+            if busy and early > 0:
+                sleep(early)
+            with self._ready:
+                assigning = self._assigning.take(MAX_ROWS_A_COMMIT)
+                recording = self._recording.take(MAX_ROWS_A_COMMIT)
+            if not assigning and not recording:
+                return
+            begun, busy = monotonic(), len(assigning) + len(recording) > 1
+            if assigning:
+                self._commit(assigning, self._assign)
+            if recording:
+                self._commit(recording, self._record)
+
+    def _commit(self, jobs: list[Job], store: Callable[[list[Job]], list[Any]]) -> None:
+        """Store what some requests ask, and hand each its answers."""
+        rows = sum(len(job.rows) for job in jobs)
+        started = perf_counter()
+        try:
+            answers = store(jobs)
+        except Exception as error:  # whatever it is, the requests must be answered, and the thread must go on
+            if not isinstance(error, InputError):
+                self._journal.error("could not write", error, rows=rows)
+            answers = [error] * len(jobs)
+        self._meters.commit_seconds.observe(perf_counter() - started)
+        self._meters.commit_rows.observe(rows)
+        self._meters.waiting.dec(rows)
+        try:
+            self._loop.call_soon_threadsafe(_hand_back, jobs, answers)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
+
+    def _assign(self, jobs: list[Job]) -> list[Any]:
+        requests = [row for job in jobs for row in job.rows]
+        made = self.experiment.assign_many(requests)
+        if monotonic() - self._sealed > SEAL_SECONDS:
+            self.seal, self._sealed = read_head(self.experiment), monotonic()
+        new = sum(isinstance(one, Assignment) and one.new for one in made)
+        self._meters.assigned.inc(new)
+        self._meters.repeated.inc(sum(isinstance(one, Assignment) for one in made) - new)
+        return _by_job(jobs, made)
+
+    def _record(self, jobs: list[Job]) -> list[Any]:
+        """All together; where one of them is wrong, each request by itself, so that only its own is refused."""
+        try:
+            together = self.experiment.record_many([row for job in jobs for row in job.rows])
+        except InputError as error:
+            if len(jobs) == 1:
+                return [error]
+            return [answer for job in jobs for answer in self._record([job])]
+        for one in together:
+            self._meters.reward(one.outcome)
+        return _by_job(jobs, together)
+
+
+def _by_job(jobs: list[Job], answers: Sequence[Any]) -> list[Any]:
+    """The answers to the rows of all jobs, job by job."""
+    each = iter(answers)
+    return [list(islice(each, len(job.rows))) for job in jobs]
+
+
+def read_head(experiment: Experiment) -> str:
+    """The head of an experiment's chain, alone: the seal has all of its entries with it."""
+    with experiment.database.reading() as connection:
+        return bytes(read_standing(connection, experiment.name).head).hex()
+
+
+def _hand_back(jobs: list[Job], answers: list[Any]) -> None:
+    for job, answer in zip(jobs, answers, strict=True):
+        if job.answer.done():  # whoever asked has gone
+            continue
+        if isinstance(answer, Exception):
+            job.answer.set_exception(answer)
+        else:
+            job.answer.set_result(answer)
+
+
+# The experiments of one database that this server has open.
+
+
+Result = TypeVar("Result")
+
+
+class Shelf:
+    """Each experiment is open twice: for the one thread that writes people and rewards, and for everything else.
+
+    database: where they are kept.
+    """
+
+    def __init__(self, database: str | Path, *, limits: ServiceLimits, meters: Meters, journal: Journal) -> None:
+        self.database = Database(database, create=True)
+        self._limits, self._meters, self._journal = limits, meters, journal
+        self._writers: dict[str, Writer] = {}
+        self._readers: dict[str, Experiment] = {}
+        self._lock = threading.Lock()
+
+    def names(self) -> tuple[str, ...]:
+        """Of all experiments."""
+        return self.database.names()
+
+    def open(self, name: str) -> Experiment:
+        """An experiment, to look at or to steer."""
+        if name not in self._readers:
+            _check_name(name)
+            with self._lock:
+                if name not in self._readers:
+                    self._readers[name] = Experiment.open(self.database, name)
+        return self._readers[name]
+
+    async def writer(self, name: str) -> Writer:
+        """The thread that writes to an experiment."""
+        found = self._writers.get(name)
+        return found if found is not None else await run_in_threadpool(self._start, name, asyncio.get_running_loop())
+
+    async def ask(self, name: str, question: Callable[[Experiment], Result]) -> Result:
+        """Something of an experiment that takes a while, beside whatever else is going on."""
+        return await run_in_threadpool(lambda: question(self.open(name)))
+
+    def close(self) -> None:
+        """Write what was accepted, and let go of the database."""
+        for writer in self._writers.values():
+            writer.close()
+        self.database.close()
+
+    def _start(self, name: str, loop: asyncio.AbstractEventLoop) -> Writer:
+        _check_name(name)
+        with self._lock:
+            if name not in self._writers:
+                self._writers[name] = Writer(
+                    Experiment.open(self.database, name),
+                    loop=loop,
+                    meters=self._meters,
+                    journal=self._journal,
+                    max_waiting_rows=self._limits.max_waiting_rows,
+                )
+            return self._writers[name]
+
+
+def _check_name(name: str) -> None:
+    """Raise for what no experiment can be called, and some databases cannot even be asked for."""
+    try:
+        check_experiment_name(name)
+    except InputError:
+        raise UnknownExperiment(f"there is no experiment '{plain(name)}'") from None

@@ -1,0 +1,285 @@
+"""Start and stop the server, its worker process, and the demonstration."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+
+import numpy as np
+import uvicorn
+
+from pacbandits.errors import InputError, plain
+from pacbandits.experiment import worker
+from pacbandits.experiment.database import Database
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
+from pacbandits.records import Contexts
+from pacbandits.service.access import ADMIN_KEY_VARIABLE, Keys, Service
+from pacbandits.service.application import create_app
+from pacbandits.service.event_log import Journal
+from pacbandits.service.limits import ServiceLimits
+
+# The process that closes rounds, looks and designs, beside the one that answers: started, kept, and ended with it.
+
+
+ENDING_SECONDS = 5.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+HEALTHY_SECONDS = 60.0  # after which a worker that ends is started again at once
+
+
+class Supervised:
+    """A worker for a database that is started again when it ends, until it is told to end."""
+
+    def __init__(self, database: str, *, journal: Journal) -> None:
+        self._database, self._journal = database, journal
+        self._over = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._keep_running, name="pacbandits supervisor", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the worker: it is asked to, and after a while made to. What it has not stored, the next one does."""
+        self._over.set()
+        process = self._process
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(timeout=ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._thread.join(timeout=ENDING_SECONDS)
+
+    def _keep_running(self) -> None:
+        pause = FIRST_PAUSE_SECONDS
+        while not self._over.is_set():
+            started = monotonic()
+            self._process = start_worker(self._database)
+            if self._over.is_set():  # while it was being started
+                self._process.terminate()
+            code = self._process.wait()
+            if self._over.is_set():
+                return
+            self._journal.write("the worker ended", code=code)
+            pause = (
+                FIRST_PAUSE_SECONDS
+                if monotonic() - started > HEALTHY_SECONDS
+                else min(2 * pause, LONGEST_PAUSE_SECONDS)
+            )
+            self._over.wait(pause)
+
+
+def start_worker(database: str) -> subprocess.Popen[bytes]:
+    """A worker that ends with this process, however this one ends.
+
+    The database, which may hold a password, goes through the environment: command lines are there for all to read.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", worker.__name__, "--parent", str(os.getpid())],
+        env=os.environ | {worker.DATABASE_VARIABLE: database},
+        stdin=subprocess.DEVNULL,
+        # A group of its own: an interrupt from the keyboard is for the server, which then ends this. No session of its
+        # own: Linux shares processors out between sessions first, and that it is nice would then be of no use.
+        process_group=0,
+    )
+
+
+# `pacbandits serve`: the service on a port, with its worker beside it.
+
+
+DEFAULT_HOST, DEFAULT_PORT, DEFAULT_DATABASE = "127.0.0.1", 8000, "pacbandits.db"
+GRACE_SECONDS = 20  # in which what was accepted is answered when the server is told to end
+SWITCH_SECONDS = 0.001  # after which the thread that writes lets the one that answers go on, and the other way round
+COLLECTOR_THRESHOLDS = (50_000, 20, 20)  # objects made, and collections of younger ones, before the next collection
+_BACKLOG = 2048
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What to serve, and where.
+
+    database: the path of a file, or a URL.
+    host, port: where it listens; port 0 for any that is free.
+    worker: whether to start the process that closes rounds and designs.
+    limits: on bodies, batches and rates.
+    demo: whether to make up an experiment and its visitors.
+    """
+
+    database: str | Path = DEFAULT_DATABASE
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    worker: bool = True
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    demo: bool = False
+
+
+def serve(asked: Serving) -> None:
+    """Answer until told to end by a signal: then answer what was accepted, and leave.
+
+    The address goes to standard output, and the admin's key if it is a new one; everything else is journal, on standard
+    error.
+    """
+    with _listen(asked.host, asked.port) as listening:
+        _serve(asked, listening)
+
+
+def _serve(asked: Serving, listening: socket.socket) -> None:
+    journal = Journal()
+    admin = os.environ.get(ADMIN_KEY_VARIABLE) or None
+    app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal)
+    service: Service = app.state.service
+    if not service.keys.has_admin:
+        key, _ = service.keys.make("", "admin")
+        print(f"the admin's key, shown only now: {key}")
+    host = f"[{asked.host}]" if ":" in asked.host else asked.host
+    url = f"http://{host}:{listening.getsockname()[1]}"
+    _prepare()
+    config = uvicorn.Config(
+        app,
+        loop="uvloop" if find_spec("uvloop") else "auto",
+        http="httptools" if find_spec("httptools") else "auto",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="error",
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    worker = Supervised(service.shelf.database.full_url, journal=journal) if asked.worker else None
+    print(f"serving on {url}", flush=True)
+    visitors = _demonstrate(asked.database, url) if asked.demo else None
+    # The server takes signals while it runs, and raises them once more when it is done: by then all is in order.
+    signal.signal(signal.SIGTERM, _ignore)
+    try:
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        if visitors is not None:
+            visitors.terminate()
+        if worker is not None:
+            worker.close()
+
+
+def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
+    """Start the visitors of the demonstration, and say where to watch."""
+    from pacbandits.service.dashboard.routes import PREFIX
+
+    key = prepare(database)
+    print(f"watch the experiment '{NAME}': {url}{PREFIX}/, and sign in with the key {key}", flush=True)
+    print("made-up visitors come until you interrupt (Ctrl-C)", flush=True)
+    return drive(url, key, database)
+
+
+def _prepare() -> None:
+    """Let threads take turns often, and the collector of garbage look seldom, and never at what stays to the end."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """What to do at a signal that was heeded already."""
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError):
+        raise InputError(f"there is no host '{plain(host)}' to listen on; take 127.0.0.1, or 0.0.0.0 for all") from None
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(address)
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            raise InputError(f"port {port} is taken; name another one with --port") from None
+        raise InputError(f"cannot listen on '{plain(host)}' port {port}: {plain(error.strerror or error)}") from None
+    made.set_inheritable(False)
+    return made
+
+
+# A demonstration: a shop's checkout with made-up visitors who come while one watches.
+#
+# Everything is real but the visitors: the experiment, its database, the service and the dashboard.
+
+
+NAME = "checkout"
+ACTIONS = ("standard", "discount", "free shipping", "gift")
+VISITORS, SEED = 2_000, 7
+# Of the traffic: a made-up visitor every 20 ms, who buys within some seconds or not at all.
+RATE, DELAY_SECONDS, LOST_SHARE, RETURNING_SHARE, MOST_PEOPLE = 50, 2, 0.02, 0.1, 200_000
+TRUTH = "segments:effect=0.25,baseline=0.3"
+
+
+def visitors(count: int = VISITORS, *, seed: int = SEED) -> Contexts:
+    """Last month's visitors, made up."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(np.round(rng.gamma(9.0, 4.5, count)), 16, 90)
+    country = rng.choice(4, size=count, p=[0.45, 0.25, 0.2, 0.1])
+    device = (rng.random(count) < 0.75 - 0.006 * (age - 16)).astype(np.float64)
+    visits = rng.poisson(2.5, count)
+    return Contexts.of(
+        np.column_stack([age, country, device, visits]),
+        names=["age", "country", "device", "earlier visits"],
+        categories=[None, ("DE", "FR", "AT", "PL"), ("desktop", "phone"), None],
+    )
+
+
+def demo_protocol() -> ExperimentProtocol:
+    """What the demonstration asks: who should be offered what at the checkout."""
+    return ExperimentProtocol(
+        name=NAME,
+        contexts=visitors(),
+        actions=ACTIONS,
+        policies="trees:depth=2",
+        epsilon=0.05,
+        seed=SEED,
+        holdout=0.05,
+        late=LateRule("window", window_seconds=30),
+        guardrail=GuardrailRule("complaint", 0.05),
+    )
+
+
+def prepare(path: str | Path) -> str:
+    """A database with the experiment of the demonstration; a key that may write to it."""
+    database = Database(path, create=True)
+    if NAME not in database.names():
+        Experiment.create(database, demo_protocol())
+    return Keys(database).make(NAME, "write")[0]
+
+
+def drive(url: str, key: str, path: str | Path) -> subprocess.Popen[bytes]:
+    """Visitors who come until there were enough, from a process of their own."""
+    asked = {
+        "--url": url,
+        "--key": key,
+        "--problem": TRUTH,
+        "--rate": RATE,
+        "--people": MOST_PEOPLE,
+        "--delay": DELAY_SECONDS,
+        "--lost": LOST_SHARE,
+        "--returning": RETURNING_SHARE,
+        "--database": path,
+        "--seed": SEED,
+    }
+    words = [str(word) for pair in asked.items() for word in pair]
+    command = [sys.executable, "-m", "pacbandits", "experiment", "drive", NAME, *words]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

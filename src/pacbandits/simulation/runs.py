@@ -1,0 +1,540 @@
+"""Run an algorithm on a problem whose truth is known, judge its answer, and resume runs whose state is saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from pacbandits.algorithms import make_algorithm
+from pacbandits.certificate.certificate import Claim
+from pacbandits.checks import function, instance, random_numbers
+from pacbandits.confidence import check_delta, check_epsilon
+from pacbandits.engines.dask import DaskEngine
+from pacbandits.errors import InputError, plain
+from pacbandits.policies import class_from_json, class_to_json
+from pacbandits.policies.base import PolicyClass, Searches, check_class, check_memory
+from pacbandits.problems import Problem, load_problem
+from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.records.log import digest
+from pacbandits.schema import Json, json_object, whole_number, whole_numbers
+from pacbandits.simulation.play_loop import Refusal, Step, play_rounds
+from pacbandits.trials.protocol import Algorithm, Plan, Setting, State, check_steps
+from pacbandits.trials.saved_state import pack_state, read_notes, read_state
+from pacbandits.trials.state_folder import StateFolder
+from pacbandits.trials.state_json import describe_algorithm, is_built_in
+from pacbandits.trials.trial import Trial, TrialState
+
+# The progress of a run, and its result.
+
+
+Stopped = Literal["done", "budget", "memory", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a run is.
+
+    doing: what it does.
+    round_number, rounds: in which round, of about how many.
+    samples: so far.
+    policy: the best one so far, in words.
+    run: which of several runs, from 0.
+    certified_epsilon: the smallest ε certified so far, 1 while there is none; None where nothing is certified.
+    """
+
+    doing: str
+    round_number: int
+    rounds: int
+    samples: int
+    policy: str
+    run: int = 0
+    certified_epsilon: float | None = None
+
+
+Watch = Callable[[Stage], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a run.
+
+    algorithm, problem: their names.
+    seed: of the random numbers; None for a generator of unknown seed.
+    epsilon, delta: what was asked for.
+    policy: the answer.
+    samples, rounds, oracle_calls: what it took.
+    value_gap: `max V − V(policy)`, by the truth.
+    correct: whether that is at most ε.
+    stopped: why it ended.
+    reason: the same in words, unless it was done.
+    guarantee: what is promised of the policy, and under which assumptions.
+    seconds: of the clock on the wall.
+    history: the figures of each round.
+    certificate, log: of the algorithms that certify.
+    contexts: what the algorithm was shown of them.
+    policies: the class.
+    """
+
+    algorithm: str
+    problem: str
+    seed: int | None
+    epsilon: float
+    delta: float
+    policy: Chosen
+    samples: int
+    rounds: int
+    oracle_calls: int
+    value_gap: float
+    correct: bool
+    stopped: Stopped
+    reason: str
+    guarantee: str
+    seconds: float
+    history: tuple[dict[str, Any], ...]
+    certificate: Claim | None = None
+    log: Log | None = None
+    contexts: Contexts | None = None
+    policies: PolicyClass | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Serialise to JSON-compatible values."""
+        return {
+            "algorithm": self.algorithm,
+            "problem": self.problem,
+            "seed": self.seed,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "samples": self.samples,
+            "rounds": self.rounds,
+            "oracle_calls": self.oracle_calls,
+            "value_gap": self.value_gap,
+            "correct": self.correct,
+            "stopped": self.stopped,
+            "reason": self.reason,
+            "guarantee": self.guarantee,
+            "seconds": self.seconds,
+            "policy": self.policy.to_json(),
+            "words": self.policy.describe(),
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
+            "history": list(self.history),
+        }
+
+
+# Save and restore the state of a random number generator, with checks that numpy does not make.
+
+
+# The largest value of each number by the name that numpy has for it; beyond some, generators read foreign memory.
+MAX_VALUES: dict[str, int] = {
+    "pos": 624,
+    "buffer_pos": 4,
+    "has_uint32": 1,
+    "uinteger": 2**32 - 1,
+    "state": 2**128 - 1,
+    "inc": 2**128 - 1,
+}
+MAX_OTHER_VALUE = 2**64 - 1
+
+
+def random_state(rng: np.random.Generator) -> Json:
+    """Where a generator stands, as what JSON knows."""
+    return _lists(rng.bit_generator.state)
+
+
+def set_random_state(rng: np.random.Generator, value: object) -> None:
+    """Set a generator to where one of its kind stood; a sentence where `random_state` cannot have said that."""
+    given = json_object(value, name="the state of its random numbers")
+    own = cast(Json, rng.bit_generator.state)
+    if given.get("bit_generator") != own["bit_generator"]:
+        raise InputError("another kind of random numbers was drawn")
+    checked = _checked(given, own, name="the state of its random numbers")
+    rng.bit_generator.state = checked
+    if random_state(rng) != given:
+        raise InputError("the state of its random numbers is none that they can be in")
+
+
+def _checked(given: Json, own: Json, *, name: str) -> Json:
+    """What was given, in the form of what numpy says of the same kind of generator."""
+    if given.keys() != own.keys():
+        raise InputError(f"{name} must hold {', '.join(own)}, and nothing else")
+    out: Json = {}
+    for part, like in own.items():
+        value, called = given[part], f"the {part} in {name}"
+        if isinstance(like, dict):
+            out[part] = _checked(json_object(value, name=called), cast(Json, like), name=called)
+        elif isinstance(like, np.ndarray):
+            array = cast(np.ndarray[Any, Any], like)
+            largest = int(np.iinfo(array.dtype).max)
+            listed = whole_numbers(value, name=called, shortest=array.size, longest=array.size, most=largest)
+            out[part] = np.array(listed, dtype=array.dtype)
+        elif isinstance(like, str):
+            out[part] = like
+        else:
+            most: int = MAX_VALUES.get(part, MAX_OTHER_VALUE)
+            out[part] = whole_number(value, name=called, most=most)
+    return out
+
+
+def _lists(value: Any) -> Any:
+    """The same with lists for arrays."""
+    if isinstance(value, dict):
+        return {str(name): _lists(part) for name, part in cast(dict[Any, Any], value).items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+# Runs whose state is saved in a folder after every round, and that resume from it.
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A run whose state is kept in a folder, which must be held from before `resume` until after the last `keep`.
+
+    folder: where it is kept.
+    algorithm, policies: of the run.
+    asked: what a run that goes on there must have been asked, too.
+    rng: of everything that is drawn.
+    """
+
+    folder: StateFolder
+    algorithm: Trial
+    policies: PolicyClass
+    asked: dict[str, Any]
+    rng: np.random.Generator
+
+    @classmethod
+    def checked(
+        cls,
+        folder: StateFolder,
+        algorithm: Algorithm[Any],
+        problem: Problem,
+        policies: PolicyClass,
+        rng: np.random.Generator,
+        *,
+        asked: Mapping[str, Any],
+    ) -> Kept:
+        """The same, or a sentence where a state cannot be kept; before anything is played.
+
+        asked: beside the problem and the algorithm, by the names that a sentence has for it.
+        """
+        if not isinstance(algorithm, Trial):
+            raise InputError(
+                f"the state of {algorithm.name} cannot be kept, only that of a trial: coda, uniform, or your own that "
+                "extends Trial"
+            )
+        class_to_json(policies)
+        describe_algorithm(algorithm)
+        before = {
+            "problem": problem.name,
+            "problem's digest": _contents(problem)[:12],
+            "algorithm": algorithm.name,
+            **asked,
+        }
+        return cls(folder, algorithm, policies, before, rng)
+
+    def keep(self, state: State) -> None:
+        """Write the state and that of the random numbers."""
+        assert isinstance(state, TrialState)
+        notes = {"asked": self.asked, "random": random_state(self.rng)}
+        packed = pack_state(self.algorithm, state, notes=notes)
+        self.folder.replace(packed.state, packed.tables)
+
+    def resume(self) -> State | None:
+        """The state that the folder holds, if any, with the random numbers set to where they were."""
+        if not self.folder.holds_state():
+            if tables := [name for name in self.folder.tables() if name.startswith("log")]:
+                raise InputError(f"{self.folder} holds a {tables[0]} but no saved state; take another folder")
+            return None
+        self._check_asked()
+        own = None if is_built_in(self.algorithm) else self.algorithm
+        saved = read_state(self.folder, model=self.algorithm.model, policies=self.policies, algorithm=own)
+        self._check_options(saved.algorithm)
+        try:
+            set_random_state(self.rng, saved.notes.get("random"))
+        except InputError as error:
+            raise self._other(str(error)) from None
+        return saved.state
+
+    def _check_asked(self) -> None:
+        """Raise unless the folder's run was asked the same, of the same class."""
+        notes, described = read_notes(self.folder)
+        before: object = notes.get("asked")
+        if not isinstance(before, dict) or cast(Json, before).keys() != self.asked.keys():
+            raise InputError(f"{self.folder} holds a state that no run has left there; take another folder")
+        for name, new in self.asked.items():
+            old = cast(Json, before)[name]
+            if old != new:
+                raise self._other(f"its {name} was {plain(old)}, and is {plain(new)} now")
+        try:
+            class_from_json(described, self.policies)
+        except InputError:
+            raise self._other("its policy class was another") from None
+
+    def _check_options(self, saved: Trial) -> None:
+        """Raise unless the folder's algorithm had the same options."""
+        before, now = describe_algorithm(saved), describe_algorithm(self.algorithm)
+        for name in now:
+            if before.get(name) != now[name]:
+                raise self._other(f"its {name} was {plain(before.get(name))}, and is {plain(now[name])} now")
+
+    def _other(self, difference: str) -> InputError:
+        return InputError(
+            f"{self.folder} holds another run: {difference}; take another folder, or the same options as before"
+        )
+
+
+def _contents(problem: Problem) -> str:
+    """SHA-256 of what rewards come of, as files of one name may differ."""
+    tables = (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance)
+    return digest([type(problem.noise).__name__, *(np.ascontiguousarray(table).tobytes() for table in tables)])
+
+
+# Run an algorithm on a problem whose truth is known, and judge its answer by the truth.
+
+
+# Of `coda` on a class that only its oracles know, as counted on problems of trees at ε = 0.1: some 17 rounds.
+RUN_SEARCHES = Searches(argmaxes=350, frontiers=200)
+
+
+def run(
+    problem: Problem | str,
+    policies: PolicyClass | None = None,
+    *,
+    algorithm: str | Algorithm[Any] = "coda",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rng: np.random.Generator | int,
+    max_samples: int | None = None,
+    offline_contexts: int | None = None,
+    state: str | Path | StateFolder | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> Run:
+    """Run an algorithm on a problem until it is done, or the budget is.
+
+    problem: one, or what `load_problem` takes.
+    policies: the problem's own class by default.
+    algorithm: a name, `name:key=value,…`, or any object with the steps of `Algorithm`.
+    epsilon, delta: what is asked for; by default those that an algorithm of one's own was made with.
+    rng: a generator, or a seed for one.
+    max_samples: no round is begun that would exceed it.
+    offline_contexts: how many contexts the algorithm may look at beforehand; None tells it the distribution.
+    state: a folder that keeps a trial's state after every round; a run that was begun there goes on as if it had never
+        stopped, also with another max_samples, and its generator of random numbers with it. Nobody else can use the
+        folder meanwhile.
+    watch: is told what the run is doing.
+    options: of an algorithm that is named.
+
+    >>> import pacbandits as pb
+    >>> done = pb.run("two-of-many:actions=6,policies=40", epsilon=0.1, delta=0.05, rng=1)
+    >>> done.certificate.certified
+    True
+    """
+    rng, seed = random_numbers(rng)
+    if max_samples is not None:
+        max_samples = whole_number(max_samples, name="max_samples", least=1)
+    if offline_contexts is not None:
+        offline_contexts = whole_number(offline_contexts, name="offline_contexts", least=1)
+    if watch is not None:
+        function(watch, name="watch")
+    problem = _loaded(problem)
+    chosen = problem.policies if policies is None else check_class(policies)
+    check_memory(chosen, len(problem.population))
+    if isinstance(algorithm, str):
+        if epsilon is None or delta is None:
+            raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
+        setting = Setting(chosen, epsilon, delta, problem.reward_bounds, offline_contexts)
+        made: Algorithm[Any] = make_algorithm(algorithm, setting, options)
+    else:
+        check_steps(algorithm)
+        made = algorithm
+        if options:
+            raise InputError(f"{made.name} was made already; give '{next(iter(options))}' to it, not to run")
+        epsilon = check_epsilon(_agreed(made, "epsilon", epsilon))
+        delta = check_delta(_agreed(made, "delta", delta))
+    with ExitStack() as folders:
+        kept, first = None, None
+        if state is not None:
+            asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
+            folder = StateFolder.at(state, name="state")
+            kept = Kept.checked(folder, made, problem, chosen, rng, asked=asked)
+            folders.enter_context(folder.held())
+        began = time.perf_counter()
+        if kept is not None:
+            first = kept.resume()
+        if first is None:
+            contexts = problem.population
+            if offline_contexts is not None:
+                contexts = problem.contexts(offline_contexts, rng).tallied()
+            first = made.start(chosen, contexts)
+            if kept is not None:
+                kept.keep(first)
+        last, stopped, reason = _play(problem, made, first, rng, max_samples=max_samples, watch=watch, kept=kept)
+    answer = made.result(last)
+    best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
+    gap = max(problem.value(best) - problem.value(answer.policy), 0.0)
+    return Run(
+        algorithm=made.name,
+        problem=problem.name,
+        seed=seed,
+        epsilon=epsilon,
+        delta=delta,
+        policy=answer.policy,
+        samples=last.samples,
+        rounds=last.round_number,
+        oracle_calls=last.oracle_calls,
+        value_gap=gap,
+        correct=gap <= epsilon * (1 + 1e-12),
+        stopped=stopped,
+        reason=reason,
+        guarantee=answer.guarantee,
+        seconds=time.perf_counter() - began,
+        history=tuple(dict(figures) for figures in last.history),
+        certificate=answer.certificate,
+        log=last.log,
+        contexts=last.contexts,
+        policies=chosen,
+    )
+
+
+def _agreed(algorithm: Algorithm[Any], name: str, given: float | None) -> float:
+    """The ε or δ that a run is judged by: the algorithm's own, or the one given where it has none."""
+    own = getattr(algorithm, name, None)
+    if given is None and own is None:
+        raise InputError(f"{algorithm.name} has no {name} of its own; say which one it is judged by: {name}=…")
+    if given is not None and own is not None and given != own:
+        raise InputError(f"{algorithm.name} was made with {name} = {own}, but the run is asked for {given}")
+    return cast(float, own if given is None else given)
+
+
+def _play(
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    state: State,
+    rng: np.random.Generator,
+    *,
+    max_samples: int | None,
+    watch: Watch | None,
+    kept: Kept | None,
+) -> tuple[State, Stopped, str]:
+    """Play rounds from this state on; return the last state, why no round follows, and the reason in words."""
+
+    def tell(doing: str) -> None:
+        if watch is None:
+            return
+        number = state.round_number + (0 if state.finished else 1)
+        certified = None
+        if state.certificate is not None:
+            certified = min(state.certificate.certified_epsilon, 1.0)
+        elif getattr(getattr(algorithm, "profile", None), "certifies", False):
+            certified = 1.0
+        rounds = max(getattr(algorithm, "rounds", 0), number)
+        watch(Stage(doing, number, rounds, state.samples, state.policy.describe(), certified_epsilon=certified))
+
+    def refuse(state: State, plan: Plan) -> Refusal | None:
+        left = None if max_samples is None else max(max_samples - state.samples, 0)
+        if left is not None and plan.samples > left:
+            asked = f"{plan.samples:,}" if plan.samples < 10**15 else f"{plan.samples:.3g}"
+            return "budget", f"round {plan.round_number} asks for {asked} interactions, and {left:,} are left"
+        try:
+            problem.check_affordable(plan.samples)
+        except InputError as error:
+            return "memory", f"round {plan.round_number}: {error}"
+        return None
+
+    rounds = play_rounds(
+        problem, algorithm, state, rng=rng, refuse=refuse, progress=lambda text: tell(f"designing, {text}")
+    )
+    try:
+        for step in rounds:
+            state = step.state
+            match step:
+                case Step(doing="designing"):
+                    tell("designing")
+                case Step(doing="playing", plan=Plan(samples=samples)):
+                    tell(f"playing {samples:,}")
+                case Step(doing="played", plan=Plan(samples=samples)):
+                    tell(f"learning from {samples:,}")
+                case Step(doing="absorbed") if kept is not None:
+                    kept.keep(state)
+                case Step(plan=Plan(oracle_calls=calls), refusal=(kind, reason)):
+                    return replace(state, oracle_calls=state.oracle_calls + calls), kind, reason
+                case _:
+                    pass
+    except KeyboardInterrupt:
+        return state, "interrupted", f"interrupted in round {state.round_number + 1}"
+    return state, "done", ""
+
+
+def repeat(
+    problem: Problem | str,
+    policies: PolicyClass | None = None,
+    *,
+    runs: int,
+    seed: int,
+    engine: DaskEngine | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> list[Run]:
+    """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted.
+
+    engine: whose workers play, many at once, the same runs; by default this process does, one after the other.
+    """
+    problem = _loaded(problem)
+    if engine is not None:
+        instance(engine, DaskEngine, name="engine", remedy="say DaskEngine(), or nothing for this process")
+    runs, seed = whole_number(runs, name="runs", least=1), whole_number(seed, name="seed", least=0)
+    if engine is not None:
+        return _by_workers(engine, problem, policies, range(seed, seed + runs), watch, options)
+    done: list[Run] = []
+    for i in range(runs):
+        done.append(run(problem, policies, rng=seed + i, watch=_numbered(watch, i), **options))
+        if done[-1].stopped == "interrupted":
+            break
+    return done
+
+
+def _by_workers(
+    engine: DaskEngine,
+    problem: Problem,
+    policies: PolicyClass | None,
+    seeds: range,
+    watch: Watch | None,
+    options: Mapping[str, Any],
+) -> list[Run]:
+    """The runs of these seeds, in their order."""
+    tell = watch or _unwatched
+    tell(Stage("waiting for workers", 1, 1, 0, ""))
+    done: list[Run] = []
+    for one in engine.each(run_seed, (problem, policies, dict(options)), seeds):
+        done.append(one)
+        doing = f"{len(done)} of {len(seeds)} runs done"
+        tell(Stage(doing, one.rounds, one.rounds, one.samples, one.policy.describe(), run=len(done) - 1))
+    return sorted(done, key=lambda one: one.seed or 0)
+
+
+def _unwatched(_: Stage) -> None:
+    """Nobody watches."""
+
+
+def run_seed(told: tuple[Problem, PolicyClass | None, dict[str, Any]], seed: int) -> Run:
+    """One run, for a worker of a cluster."""
+    problem, policies, options = told
+    return run(problem, policies, rng=seed, **options)
+
+
+def _loaded(problem: Problem | str) -> Problem:
+    """The problem, or the one of that name."""
+    remedy = "or what load_problem takes, the name of one"
+    return (
+        load_problem(problem) if isinstance(problem, str) else instance(problem, Problem, name="problem", remedy=remedy)
+    )
+
+
+def _numbered(watch: Watch | None, number: int) -> Watch | None:
+    """A watch whose stages say which run they belong to."""
+    return None if watch is None else lambda stage: watch(replace(stage, run=number))

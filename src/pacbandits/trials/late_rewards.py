@@ -1,0 +1,229 @@
+"""A trial with late or missing rewards: its state from all rows so far, in the order of assignment.
+
+`absorb` adds a round whose rewards are all in. Where they are not, the past changes: a reward of the first round may
+come in after the fifth. So the state is made anew from all rows whenever somebody looks.
+
+Why that proves what it says. Let G_i hold all that had happened when row i was assigned, *and* the rewards of all
+earlier rows, seen or not. What a row earns depends on no other row, also on none that comes before it is known, so that
+given G_i the context of row i is a draw from ν, and its action one from the propensities that its row tells. Leader,
+stake, prediction and weight that moves are fixed before its round by rewards that were known then, and never change: so
+they are in G_i, and the wealth W_n of the first n rows *with their true rewards* is a supermartingale, by n, as ever.
+By Ville's inequality it reaches 1/δ for some n with probability at most δ. A look sees n rows, and counts what is not
+in at its worst: that is at most W_n, whatever these rewards will be and whyever they are out. So a look that sees 1/δ
+is one at which W_n has reached it, however often and whenever one looks: the n of a look may depend on anything, also
+on what came in and what did not, as the bound is of all n at once. For that reason a look may also be at the first
+rounds alone, the rewards of which are in. Of the ends of rounds it takes no more than that whether another row follows
+is in G_i: they may close by count, by clock or by hand, by whoever knows even of rewards that nobody reported.
+
+What would break it: a prediction or a leader of a round that is made again once more rewards are in, as then each look
+has bets of its own; rows that are left out as their rewards are; later rounds counted without earlier ones; rewards
+that depend on who comes while they are out, as where the last one in stock is sold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray
+from pacbandits.certificate import Certificate, Ledger
+from pacbandits.certificate.choosing import end_that_pays
+from pacbandits.checks import instance, positive, settle, whole_number
+from pacbandits.errors import InputError
+from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.registry import digest_class
+from pacbandits.records import Contexts, Log, Policy, Sampler, check_log, check_policy, likeliest
+from pacbandits.rewards import predict_by_round
+from pacbandits.trials.protocol import check_like
+from pacbandits.trials.trial import Exploration, Trial, TrialState, merge
+
+
+@dataclass(frozen=True, eq=False)
+class PlayedRound:
+    """What was fixed before a round.
+
+    exploration: how it was played.
+    scale: of its bets.
+    planned: how many interactions it was to have; it may have had more or fewer.
+    leader: the best policy by what was known then; None where nothing was.
+    """
+
+    exploration: Exploration
+    scale: float
+    planned: int
+    leader: Policy | None
+
+    def __post_init__(self) -> None:
+        instance(self.exploration, Exploration, name="exploration")
+        settle(self, scale=positive(self.scale, name="scale"))
+        settle(self, planned=whole_number(self.planned, name="planned", least=1))
+        if self.leader is not None:
+            check_policy(self.leader)
+
+
+def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> TrialState:
+    """The state of a trial after these rounds, by all rows so far.
+
+    Rewards that are not in count at their worst; what is chosen is chosen by those that were known before the next
+    round. Where many rewards of the last rounds are out, the certificate may be of the first rounds alone: the bound is
+    of all n at once, so that whoever looks may look at the first n of all rows, whichever prove most. Where all are in,
+    it is the state that `absorb` comes to round by round.
+
+    state: as the trial started; if it has a certificate, of an earlier look at this trial, that stays the answer unless
+        more is proven now.
+    rounds: what was fixed before each, in order.
+    log: rows of these rounds, which are numbered from 0, in the order of assignment; a round may have none yet.
+    """
+    instance(state, TrialState, name="state")
+    _check_rounds(state, rounds, log)
+    _check_earlier(trial, state)
+    predictions = predict_by_round(log, state.model)
+    there = [number for number in range(len(rounds)) if (log.rounds == number).any()]
+    leaders = state.leaders
+    for number in there:
+        one = rounds[number]
+        if leaders is not None:
+            leaders = leaders.followed_by(one.leader, state.contexts, size=one.planned)
+    seen = replace(
+        state,
+        log=log,
+        predictions=predictions,
+        scales=tuple(rounds[number].scale for number in there),
+        leaders=leaders,
+        pool=next((one.exploration.pool for one in reversed(rounds) if one.exploration.pool), state.pool),
+        current=rounds[-1].exploration,
+        leader=rounds[-1].leader,
+        round_number=len(rounds),
+        samples=log.samples,
+    )
+    leader = _choose_leader(trial, seen, rounds, predictions)
+    favourite = likeliest(state.policy) if leader is None else leader
+    latest, calls = trial.certify(seen, Ledger.of(log, predictions), favourite)
+    if (end := end_that_pays(log, epsilon=trial.epsilon)) is not None:
+        shorter, more = trial.certify(*_first_rounds(seen, there, end), favourite)
+        latest, calls = min(latest, shorter, key=_rank), calls + more
+    best = latest
+    if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
+        best = latest if trial.epsilon == 0 and latest.certified else state.certificate
+    return replace(
+        seen,
+        played=_samplers(rounds, seen.informed),
+        policy=best.policy,
+        finished=state.finished or latest.certified or best.certified,
+        oracle_calls=state.oracle_calls + calls + 1,
+        leader=leader,
+        missing=max(latest.threshold - latest.value, 0.0),
+        certificate=best,
+    )
+
+
+def leaders_again(
+    trial: Trial, policies: PolicyClass, contexts: Contexts, rounds: Sequence[PlayedRound], log: Log
+) -> tuple[PlayedRound, ...]:
+    """The same rounds led by policies of another class: each leader chosen again by what was known before its round.
+
+    For a class that there was no reason to think of before, as an action has been withdrawn: who leads follows from
+    what was known, so that it is as good as fixed before the round. That the class is chosen by what was seen has its
+    price (`pacbandits.confidence.withdrawal_part`), which the δ of the trial must pay.
+    """
+    state = trial.start(policies, contexts)
+    _check_rounds(state, rounds, log)
+    predictions = predict_by_round(log, state.model)
+    leader, known, out = None, 0, list[PlayedRound]()
+    for number, one in enumerate(rounds):
+        rows = np.flatnonzero(log.known_by(number))
+        if len(rows) > known:
+            part, known = log.take(rows), len(rows)
+            seen = replace(state, log=part, leader=leader, round_number=number)
+            leader = _choose_leader(trial, seen, rounds, predictions[rows])
+        pool = tuple(policy for policy in one.exploration.pool if _belongs(policy, policies))
+        out.append(replace(one, leader=leader, exploration=replace(one.exploration, pool=pool)))
+    return tuple(out)
+
+
+def _belongs(policy: Policy, policies: PolicyClass) -> bool:
+    """Whether a policy may be one of a class, as far as that can say."""
+    return not policies.checks_membership or policies.has(policy)
+
+
+def _choose_leader(
+    trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], predictions: FloatArray
+) -> Policy | None:
+    """The leader by the rewards of a state that were known by now; the last one, if there is any, where none was."""
+    informed = state.informed
+    if state.log is None or informed is None:
+        return state.leader
+    ledger = Ledger.of(informed, predictions[state.log.known_by(state.round_number)])
+    return trial.choose_leader(replace(state, played=_samplers(rounds, informed)), ledger)
+
+
+def _first_rounds(state: TrialState, there: Sequence[int], end: int) -> tuple[TrialState, Ledger]:
+    """A state with the rows of the rounds before the end alone; there: the rounds that have rows."""
+    assert state.log is not None
+    assert state.predictions is not None
+    rows, count = np.flatnonzero(state.log.rounds < end), sum(number < end for number in there)
+    leaders = state.leaders
+    if leaders is not None:
+        leaders = replace(leaders, turns=leaders.turns[:count], sizes=leaders.sizes[:count])
+    log, predictions = state.log.take(rows), state.predictions[rows]
+    cut = replace(state, log=log, predictions=predictions, scales=state.scales[:count], leaders=leaders)
+    return cut, Ledger.of(log, predictions)
+
+
+def _rank(certificate: Certificate) -> tuple[float, float]:
+    """How much a certificate proves, the smaller the more: how near to the best, and how much wealth it lacks."""
+    return certificate.certified_epsilon, certificate.threshold - certificate.value
+
+
+def _samplers(rounds: Sequence[PlayedRound], log: Log | None) -> tuple[tuple[Sampler, int], ...]:
+    """Samplers in turn, and of how many rows of a log each was."""
+    counts = np.bincount(np.zeros(0, dtype=np.int64) if log is None else log.rounds, minlength=len(rounds))
+    played: tuple[tuple[Sampler, int], ...] = ()
+    for one, count in zip(rounds, counts, strict=True):
+        if count > 0:
+            played = merge(played, one.exploration.sampler, int(count))
+    return played
+
+
+def _check_earlier(trial: Trial, state: TrialState) -> None:
+    """Raise where what was proven before is of another class, or another δ, as before an action was withdrawn."""
+    earlier = state.certificate
+    if earlier is None:
+        return
+    if earlier.delta != trial.delta or earlier.class_digest != digest_class(state.policies):
+        raise InputError(
+            "the certificate of the state is of another policy class or delta than the trial; what was proven there is "
+            "no claim of this one: leave it out"
+        )
+
+
+def _check_rounds(state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> None:
+    """Raise unless the log can be of these rounds."""
+    if not rounds:
+        raise InputError("there are no rounds to catch up with; design the first one, and play it")
+    for one in rounds:
+        instance(one, PlayedRound, name="rounds")
+    last = int(check_log(log).rounds.max())
+    if last >= len(rounds):
+        raise InputError(
+            f"the log has rows of round {last}, but {len(rounds)} rounds were played, which are numbered from 0"
+        )
+    if (back := np.flatnonzero(np.diff(log.rounds) < 0)).size:
+        row = int(back[0]) + 1
+        raise InputError(
+            f"row {row} is of round {log.rounds[row]} and stands after one of round {log.rounds[row - 1]}; rows must "
+            "stand by round, and within a round in the order of assignment"
+        )
+    if log.n_actions != state.policies.n_actions:
+        raise InputError(
+            f"the policies have {state.policies.n_actions} actions and the log {log.n_actions}; log a propensity for "
+            "each action of the class"
+        )
+    if log.least is not None or log.units is not None or log.repeats.max() > 1:
+        raise InputError(
+            "a trial takes each row for one interaction of another person, with the propensities of all actions; leave "
+            "out repeats, units and rows of people who had come before"
+        )
+    check_like(state.contexts, log.contexts)
