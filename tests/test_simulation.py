@@ -114,7 +114,7 @@ def test_a_budget_ends_a_run_with_what_is_known(name, spec):
             assert part.guarantee.startswith(f"none: stopped after {rounds} of about")
         assert isinstance(part.correct, bool)
     assert run(problem, algorithm=name, rng=2, max_samples=full.samples, **options).stopped == "done"
-    with pytest.raises(InputError, match="max_samples must be 1 or more, got 0"):
+    with pytest.raises(InputError, match=r"max_samples must be .*1 or more, got 0"):
         run(problem, algorithm=name, rng=2, max_samples=0, **options)
 
 

@@ -127,7 +127,11 @@ if TYPE_CHECKING:
 # Where each public name lives.
 _HOMES: dict[str, tuple[str, ...]] = {
     "algorithms": ("make_algorithm",),
-    "analysis": ("Result", "certify", "evaluate"),
+    "analysis": (
+        "Result",
+        "certify",
+        "evaluate",
+    ),
     "certificate": (
         "AsymptoticCertificate",
         "Certificate",
@@ -140,7 +144,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "learn_class",
         "measure_worth",
     ),
-    "complexity": ("Complexity", "measure"),
+    "complexity": (
+        "Complexity",
+        "measure",
+    ),
     "design": (
         "Clipped",
         "DesignTask",
@@ -148,24 +155,48 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Solution",
         "solve_design",
     ),
-    "design.large": ("LargeSolution", "LargeTask", "solve_large_design"),
+    "design.large": (
+        "LargeSolution",
+        "LargeTask",
+        "solve_large_design",
+    ),
     "errors": ("InputError",),
-    "experiment.auditing": ("Audit", "audit"),
-    "experiment.experiment": ("Experiment", "list_experiments"),
-    "experiment.exported": ("Record", "read_record"),
-    "experiment.people": ("Assignment", "Recorded"),
-    "experiment.protocol": ("ExperimentProtocol",),
-    "experiment.rules": ("GuardrailRule", "LateRule"),
-    "experiment.sealing": ("Seal",),
-    "experiment.status": ("ExperimentResult", "Status"),
-    "experiment.toml_files": ("read_protocol",),
+    "experiment.assignments": (
+        "Assignment",
+        "Recorded",
+    ),
+    "experiment.audit": (
+        "Audit",
+        "Record",
+        "audit",
+        "read_record",
+    ),
+    "experiment.experiment": (
+        "Experiment",
+        "list_experiments",
+    ),
+    "experiment.exports": (
+        "ExperimentResult",
+        "Seal",
+        "Status",
+    ),
+    "experiment.protocol": (
+        "ExperimentProtocol",
+        "GuardrailRule",
+        "LateRule",
+    ),
+    "experiment.protocol_files": ("read_protocol",),
     "exports": (
         "DeployedPolicy",
         "to_python",
         "to_rules",
         "to_sql",
     ),
-    "logs": ("from_open_bandit", "open_contexts", "read_log"),
+    "logs": (
+        "from_open_bandit",
+        "open_contexts",
+        "read_log",
+    ),
     "options": ("About",),
     "planning": (
         "Affordable",
@@ -185,15 +216,17 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Given",
         "Learned",
         "Linear",
-        "Trees",
         "Restrictions",
+        "Trees",
         "Trivial",
         "policy_from_json",
         "within_budget",
     ),
-    "policies.base": ("PolicyClass",),
+    "policies.base": (
+        "PolicyClass",
+        "policy_class",
+    ),
     "policies.registry": ("load_policies",),
-    "policies.spec": ("policy_class",),
     "problems": (
         "Bernoulli",
         "Gaussian",
@@ -230,7 +263,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Run",
         "run",
     ),
-    "trials.coda": ("Coda",),
+    "trials.coda": (
+        "Coda",
+        "Uniform",
+    ),
     "trials.forecast": (
         "Outlook",
         "outlook",
@@ -242,7 +278,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Setting",
         "State",
     ),
-    "trials.saving": (
+    "trials.saved_state": (
         "load_state",
         "save_state",
     ),
@@ -250,7 +286,6 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Exploration",
         "Trial",
     ),
-    "trials.uniform": ("Uniform",),
     "verifier": ("Verdict",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

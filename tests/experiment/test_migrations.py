@@ -171,7 +171,7 @@ patch("stored_rows", (
 patch("migrations", (
     "(_STEP_1,)", """(_STEP_1, "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'")"""
 ))
-patch("assigning", (
+patch("assignments", (
     "                propensities=propensities[i].tobytes(),\\n",
     "                propensities=propensities[i].tobytes(),\\n                channel='app' if row % 2 else 'web',\\n",
 ))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pacbandits.paper.frank_wolfe.frank_wolfe_printed import printed_iterations
 from scipy.stats import binom
 from tests.algorithms.cases import TREES, make, play
+from tests.paper.frank_wolfe_printed import printed_iterations
 
 from pacbandits.complexity import measure_gaps
 from pacbandits.design import DesignTask, Shifted, solve_design

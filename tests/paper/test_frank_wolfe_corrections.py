@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pacbandits.paper.frank_wolfe.frank_wolfe_printed import (
+from tests.paper.frank_wolfe_printed import (
     lipschitz_constant,
     printed_gamma,
     printed_iterations,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.paper.oracle_reductions import choose_policy, frank_wolfe_step
 
 from pacbandits.paper.oracles import Estimates, SupportGammas, best_outside, best_outside_as_printed
-from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite
 from pacbandits.policies.base import CountedClass
 from pacbandits.records import Contexts

@@ -367,4 +367,4 @@ def test_command_at_zero(command):
 def test_command_without_linear_rewards(command):
     code, _, error = command("complexity", "hard:m=5", "--realizable")
     assert code == 2
-    assert "has no features in which rewards are linear; leave out realizable" in " ".join(error.split())
+    assert "has no features in which rewards are linear; leave out --realizable" in " ".join(error.split())

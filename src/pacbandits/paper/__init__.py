@@ -6,7 +6,7 @@
   they share.
 - `design`: FW-GD, and the design for all pairs of policies that `rage` needs.
 - `estimators`: importance weighting and Catoni's mean, on a log sorted into cells.
-- `oracles`: the paper's reductions, which tests alone reach.
+- `oracles`: the paper's reductions to argmax oracles.
 - `offline_contexts`: how many of them the paper's proofs ask for, which tests and a benchmark reach.
 
 Where a module departs from the paper it says so, with the row of docs/corrections.md.

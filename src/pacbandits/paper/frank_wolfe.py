@@ -333,9 +333,8 @@ def descend(
 
 # FW-GD, corrected: Frank–Wolfe on the weights λ, gradient descent on γ, n doubled until the saddle value is small.
 #
-# The paper's algorithm (`FW-GD`) with four departures (docs/corrections.md, rows 7 to 10; `frank_wolfe_printed` keeps
-# the
-# printed steps):
+# The paper's algorithm (`FW-GD`) with four departures (docs/corrections.md, rows 7 to 10;
+# `tests/paper/frank_wolfe_printed.py` keeps the printed steps):
 # - the Frank–Wolfe gap weighs the gradient by λ, and so is a duality gap: g = max_π ∇_π − Σ_π λ_π ∇_π = P(p(λ)) − H(λ);
 # - γ is minimised for every policy, also outside the support: ∇_π = −aΔ̂_π + 2b √(V^η_π(p) L/n);
 # - steps are exact (concave in the step, bisection on its slope), so no Lipschitz constant is needed;

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from tests.examples import examples
+from tests.paper.oracle_reductions import choose_policy, frank_wolfe_step
 from tests.paper.oracles.cases import KINDS, Case, make_case
 
 from instances import seeds
@@ -24,7 +25,6 @@ from pacbandits.paper.oracles import (
     frank_wolfe_step_free,
     frank_wolfe_step_free_by_argmax,
 )
-from pacbandits.paper.oracles.reductions import choose_policy, frank_wolfe_step
 from pacbandits.policies import Finite, Trivial
 from pacbandits.policies.base import ArgmaxOnly, CountedClass
 from pacbandits.records import Contexts
