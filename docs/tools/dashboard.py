@@ -24,10 +24,9 @@ from fastapi import FastAPI
 from playwright.sync_api import sync_playwright
 
 import pacbandits as pb
-from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.assignments import AssignmentRequest, Report
-from pacbandits.experiment.protocol import ExperimentProtocol
-from pacbandits.experiment.protocol import GuardrailRule, LateRule
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.service.dashboard import router_for
 
 ACTIONS = ("standard", "discount", "free shipping", "gift", "points", "bundle", "two for one", "sample")
