@@ -23,7 +23,7 @@ from pacbandits.engines.cuda.pair_sums import Arranged, add_pair_sums, arrange, 
 from pacbandits.policies.trees.bins import Bins, NumberBins
 from pacbandits.policies.trees.on_card import actions_on_card, best_tree_on_card
 from pacbandits.policies.trees.search import best_tree
-from pacbandits.policies.trees.tree_policy import Branch
+from pacbandits.policies.trees.tree_policy import TreeSplit
 
 Size = tuple[int, int, int, int]
 
@@ -125,7 +125,7 @@ def measure_scores(size: Size, codes: Any, bins: Bins) -> None:
     n = min(n, 1 << 24)  # of a stretch
     rows, codes = draw_rows(n, actions), codes[:n]
     split, other = bins.test(0), bins.test(bins.n_splits // 2)
-    roots = [Branch(split, Branch(other, 0, 1), 1), Branch(other, 1, Branch(split, 0, 1)), 1]
+    roots = [TreeSplit(split, TreeSplit(other, 0, 1), 1), TreeSplit(other, 1, TreeSplit(split, 0, 1)), 1]
     leaders = actions_on_card(codes, bins, roots)
     assert leaders is not None
     sizes, moves = cp.zeros(n, dtype=cp.int64), np.zeros((ROUNDS, len(roots)))

@@ -17,7 +17,7 @@ from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import Against, add_log_wealth
 from pacbandits.certificate.summed import cost
 from pacbandits.certificate.summed.cost import Work, estimate_cost, tree_work
-from pacbandits.certificate.summed.ledger import Setting, wealth_bits
+from pacbandits.certificate.summed.ledger import ScoreSetting, wealth_bits
 from pacbandits.certificate.summed.survey import first_model, learn_policies, make_setting, survey_for
 from pacbandits.engines import Local
 from pacbandits.engines.local import BlockDigests
@@ -96,7 +96,7 @@ def measure_parts(draw: Draw, d: int, actions: int) -> dict[str, float]:
     }
 
 
-def bet_once(setting: Setting, learnt: LearntClass, block: Log, number: int) -> float:
+def bet_once(setting: ScoreSetting, learnt: LearntClass, block: Log, number: int) -> float:
     """Core-seconds of one expert's bets on a block, rounded to whole numbers."""
     rows, rounds = setting.rows_of(number, block), setting.n_rounds
     leader = learnt.policies.argmax(block.contexts, rows.predictions)

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import pacbandits as pb
-from pacbandits.certificate.alarms import Check
+from pacbandits.certificate.alarms import AssumptionCheck
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.worth import Confidence, Interval, compose_worth
@@ -88,7 +88,7 @@ ASSURANCES = (
     "95 %",
     "except with probability 0.05 the",
 )
-ALARMED = Check("sample ratio", 50.0, 5.3, "wait was played 800 times where 450.0 were expected", "plays")
+ALARMED = AssumptionCheck("sample ratio", 50.0, 5.3, "wait was played 800 times where 450.0 were expected", "plays")
 
 
 @pytest.mark.parametrize("kind", ["check", "empty interval"])

@@ -25,7 +25,7 @@ from pacbandits.report.document import (
     Document,
     Figure,
     Fold,
-    Interval,
+    IntervalLine,
     Intervals,
     Items,
     Leaf,
@@ -62,7 +62,9 @@ def every_block(name):
         Table((name, "rows"), ((name, "1"), (Cell(name, "chosen", colour=1, remark=name), "2")), title=name, note=name),
         Table((), ((name, name),)),
         Intervals(
-            (Interval(name, "1 (0 to 2)", 1.0, 0.0, 2.0), Interval(name, "1 (empty)", 1.0, None, None)), name, True
+            (IntervalLine(name, "1 (0 to 2)", 1.0, 0.0, 2.0), IntervalLine(name, "1 (empty)", 1.0, None, None)),
+            name,
+            True,
         ),
         Tree(Branch(name, Leaf(name, 0, 0.25), Leaf(name, 9, None))),
         Curve(POINTS, 0.1, 800.0, name),
@@ -159,7 +161,7 @@ def test_a_long_tree_becomes_an_indented_list(depth, kind):
 
 
 def test_intervals_are_drawn_on_one_scale_and_an_empty_one_has_no_line():
-    block = Intervals((Interval("a", "", 1.0, 0.0, 2.0), Interval("b", "", 3.0, None, None)), zero=True)
+    block = Intervals((IntervalLine("a", "", 1.0, 0.0, 2.0), IntervalLine("b", "", 3.0, None, None)), zero=True)
     page = render_html(Document("", (block,)))
     assert page.count('class="span"') == 1
     assert page.count('class="zero"') == 2

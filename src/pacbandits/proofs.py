@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim
-from pacbandits.certificate.alarms import Check, alarm_words, look
+from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
@@ -269,7 +269,7 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
     return replace(verdict, faults=tuple(faults), checked=(*verdict.checked, *quiet), alarms=alarm_words(found))
 
 
-def _same_find(told: Check, found: Check) -> bool:
+def _same_find(told: AssumptionCheck, found: AssumptionCheck) -> bool:
     """Whether two looks at a log found the same, to what another machine's arithmetic may change."""
     near = math.isclose(told.log_evidence, found.log_evidence, rel_tol=1e-6, abs_tol=1e-6)
     return near and (told.kind, told.needed, told.alarm) == (found.kind, found.needed, found.alarm)

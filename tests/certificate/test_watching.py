@@ -13,7 +13,7 @@ from hypothesis import given
 from scipy.optimize import minimize_scalar
 
 import pacbandits as pb
-from pacbandits.certificate.alarms import FALSE_ALARM_RATE, Check, look, look_at_ratio
+from pacbandits.certificate.alarms import FALSE_ALARM_RATE, AssumptionCheck, look, look_at_ratio
 from pacbandits.certificate.check import batches_of_rows
 from pacbandits.certificate.drift import (
     bettors,
@@ -330,7 +330,9 @@ def test_propensities_near_zero_do_no_harm():
 
 
 def test_one_sentence_for_those_who_run_experiments():
-    alarm = Check("drift", 7.0, NEEDED, "the reward of action 1 fell from round 3 on", "rewards", by_rows=False)
+    alarm = AssumptionCheck(
+        "drift", 7.0, NEEDED, "the reward of action 1 fell from round 3 on", "rewards", by_rows=False
+    )
     assert alarm.describe() == (
         "signs of drift: the reward of action 1 fell from round 3 on; contexts or rewards changed while the log "
         "was collected, so what the log seems to prove may be wrong (chance alone gives such a sign in at most 1 of "
@@ -345,7 +347,7 @@ def test_one_sentence_for_those_who_run_experiments():
 
 def test_json_there_and_back():
     for check in look(reversed_example()):
-        assert Check.from_json(json.loads(json.dumps(check.to_json()))) == check
+        assert AssumptionCheck.from_json(json.loads(json.dumps(check.to_json()))) == check
 
 
 @pytest.mark.parametrize(
@@ -369,7 +371,7 @@ def test_json_there_and_back():
 def test_damaged_json_is_refused(change, words):
     good = look_at_ratio(make_log(np.full((300, 2), 0.5)), needed=NEEDED).to_json()
     with pytest.raises(InputError, match=words) as error:
-        Check.from_json(good | change)
+        AssumptionCheck.from_json(good | change)
     assert len(str(error.value)) < 400
     assert str(error.value).isprintable()
 
@@ -378,10 +380,10 @@ def test_json_without_a_field_or_of_another_kind_is_refused():
     good = look_at_ratio(make_log(np.full((300, 2), 0.5)), needed=NEEDED).to_json()
     for name in good:
         with pytest.raises(InputError, match="a check of a log has the fields"):
-            Check.from_json({key: value for key, value in good.items() if key != name})
+            AssumptionCheck.from_json({key: value for key, value in good.items() if key != name})
     for other in (None, [], "drift", 3):
         with pytest.raises(InputError, match="must be an object"):
-            Check.from_json(other)
+            AssumptionCheck.from_json(other)
 
 
 @pytest.mark.parametrize("rate", [0, 1, -0.1, math.nan, "0.1", True, None])

@@ -16,10 +16,10 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.policies import GreedyPolicy, LinearPolicy, TablePolicy, TreePolicy
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreeSplit
 from tests.public.things import certificate, log, stumps
 
-TREE = TreePolicy(Branch(AtMost("age", 31.5), 0, Branch(Is("device", "phone"), 1, 0)), 2)
+TREE = TreePolicy(TreeSplit(AtMost("age", 31.5), 0, TreeSplit(Is("device", "phone"), 1, 0)), 2)
 LOTTERY = pb.Lottery((TREE, TreePolicy(1, 2)), (0.25, 0.75))
 PEOPLE = """\
 id,age,note,device,when
@@ -200,7 +200,7 @@ def test_exports_of_a_lottery(run, save):
 
 @pytest.mark.thorough
 def test_names_that_a_screen_cannot_show(run, save, tmp_path):
-    policy = TreePolicy(Branch(Is("device\x1b[2J", "a\\"), 0, 1), 2)
+    policy = TreePolicy(TreeSplit(Is("device\x1b[2J", "a\\"), 0, 1), 2)
     code, out, err = run("apply", save(policy), "--sql", "-")
     assert (code, out) == (2, "")
     assert "write it to a file instead" in err

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.alarms import Check, alarm_words, look
+from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.cli.application import app
 from pacbandits.policies.trees.constraints import share_words
 from pacbandits.report.summary import Price
@@ -102,7 +102,7 @@ def test_counts_that_do_not_fit_the_split_come_before_drift(test_csv):
     alarms = alarm_words(look(log))
     assert alarms[0].startswith("signs of a sample-ratio mismatch: ")
     assert "if the split is wrong, correct it" in alarms[0]
-    both = alarm_words([Check(kind, 9.0, 5.0, "there", "rows") for kind in ("drift", "sample ratio")])
+    both = alarm_words([AssumptionCheck(kind, 9.0, 5.0, "there", "rows") for kind in ("drift", "sample ratio")])
     assert [words.partition(":")[0] for words in both] == ["signs of a sample-ratio mismatch", "signs of drift"]
     assert both[1].endswith("; the mismatch may be all that is behind this")
 

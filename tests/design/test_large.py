@@ -20,7 +20,7 @@ from pacbandits.engines.base import count_blocks
 from pacbandits.policies.summation import summing
 from pacbandits.policies.trees.bins import Forest
 from pacbandits.policies.trees.histograms import TreeLimits
-from pacbandits.policies.trees.tree_policy import Branch, Is, TreePolicy
+from pacbandits.policies.trees.tree_policy import Is, TreePolicy, TreeSplit
 
 EPSILON = 0.05
 
@@ -211,13 +211,18 @@ def test_a_forest_is_its_trees_one_by_one():
 
     def side():
         return (
-            int(rng.integers(5)) if rng.random() < 0.3 else Branch(pick(), int(rng.integers(5)), int(rng.integers(5)))
+            int(rng.integers(5))
+            if rng.random() < 0.3
+            else TreeSplit(pick(), int(rng.integers(5)), int(rng.integers(5)))
         )
 
     def pick():
         return tests[rng.integers(len(tests))]
 
-    roots = [Branch(pick(), side(), side()) for _ in range(200)] + [3, Branch(tests[0], Branch(tests[1], 0, 1), 2)]
+    roots = [TreeSplit(pick(), side(), side()) for _ in range(200)] + [
+        3,
+        TreeSplit(tests[0], TreeSplit(tests[1], 0, 1), 2),
+    ]
     trees = [TreePolicy(root, n_actions=5) for root in roots]
     weights = rng.integers(1, 2**40, size=len(trees))
     mass, expected = np.zeros((500, 5), dtype=np.int64), np.zeros((500, 5), dtype=np.int64)
@@ -225,7 +230,7 @@ def test_a_forest_is_its_trees_one_by_one():
     for tree, weight in zip(trees, weights, strict=True):
         expected[np.arange(500), tree(contexts)] += weight
     assert np.array_equal(mass, expected)
-    deep = Branch(tests[0], Branch(tests[1], Branch(tests[2], 0, 1), 2), 3)
+    deep = TreeSplit(tests[0], TreeSplit(tests[1], TreeSplit(tests[2], 0, 1), 2), 3)
     with pytest.raises(InputError, match="depth 2 or less"):
         Forest.of([TreePolicy(deep, n_actions=5)], weights[:1], policies.bins, n_actions=5)
 

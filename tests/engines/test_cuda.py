@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pacbandits.certificate.ledger import Against, Rows, add_gaps, add_log_wealth, add_values
+from pacbandits.certificate.ledger import Against, LedgerRows, add_gaps, add_log_wealth, add_values
 from pacbandits.engines import Local, LogSource
 from pacbandits.engines.cuda import CudaEngine, Stretch, available
 from pacbandits.engines.cuda.aggregations import CardRows, SmallTree, block_threads, gaps, log_wealth, values
@@ -35,7 +35,7 @@ from pacbandits.policies.trees.on_card import (
     wanted_codes,
 )
 from pacbandits.policies.trees.search import best_tree
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Node, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Node, TreePolicy, TreeSplit
 from pacbandits.progress import heard_by
 from pacbandits.records import Contexts, Log
 
@@ -178,11 +178,11 @@ def test_small_trees_act_by_bins_as_by_their_tests() -> None:
         actions = TreePolicy(root=root, n_actions=3)(contexts)
         assert (follow(tree, codes) == actions).all()
         assert set(follow(parts, codes)) <= set(range(4))
-    unknown = Branch(AtMost("a", 0.123), 0, 1)
+    unknown = TreeSplit(AtMost("a", 0.123), 0, 1)
     assert small_tree(unknown, bins) is None
     known = bins.test(0)
-    assert small_tree(Branch(known, Branch(known, Branch(known, 0, 1), 1), 0), bins) is None
-    assert small_tree(Branch(known, unknown, 0), bins) is None
+    assert small_tree(TreeSplit(known, TreeSplit(known, TreeSplit(known, 0, 1), 1), 0), bins) is None
+    assert small_tree(TreeSplit(known, unknown, 0), bins) is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,13 +316,13 @@ def test_root_values_are_those_of_the_processor() -> None:
     assert (root_values(sums, **given).get() == want).all()
 
 
-def drawn_rows(n: int, actions: int, leaders: int) -> tuple[Rows, Against, Any]:
+def drawn_rows(n: int, actions: int, leaders: int) -> tuple[LedgerRows, Against, Any]:
     """Rows with rewards that are not in, of several rounds, some of which nobody leads."""
     rng = np.random.default_rng(n + actions)
     propensities = 0.9 * rng.dirichlet(np.full(actions, 0.3), size=n) + 0.1 / actions
     played = rng.integers(0, actions, n)
     rewards = np.where(rng.random(n) < 0.1, np.nan, rng.random(n).round(1))
-    rows = Rows(
+    rows = LedgerRows(
         starts=np.arange(n + 1),
         actions=played,
         rewards=rewards,
@@ -339,7 +339,7 @@ def drawn_rows(n: int, actions: int, leaders: int) -> tuple[Rows, Against, Any]:
     return rows, Against(rng.integers(0, actions, (leaders, n)), turns, moves), stakes
 
 
-def on_card(rows: Rows, *, single: int = 0) -> CardRows:
+def on_card(rows: LedgerRows, *, single: int = 0) -> CardRows:
     import cupy as cp
 
     return CardRows(
@@ -416,7 +416,7 @@ def test_trees_act_on_the_card_as_elsewhere() -> None:
     assert found is not None
     for mine, root in zip(found.get(), roots, strict=True):
         assert (mine == TreePolicy(root=root, n_actions=3)(contexts)).all()
-    assert actions_on_card(cp.asarray(bins.encode(contexts)), bins, [Branch(AtMost("a", 0.123), 0, 1)]) is None
+    assert actions_on_card(cp.asarray(bins.encode(contexts)), bins, [TreeSplit(AtMost("a", 0.123), 0, 1)]) is None
 
 
 @needs_card

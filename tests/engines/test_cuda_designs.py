@@ -14,7 +14,7 @@ from pacbandits.engines.cuda import CudaEngine, available
 from pacbandits.engines.cuda.card import why_not
 from pacbandits.policies import Finite, Trees
 from pacbandits.policies.summation import summing
-from pacbandits.policies.trees.tree_policy import Branch, Node, TreePolicy
+from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
 from pacbandits.records import Contexts, Design, Policy
 
 needs_card = pytest.mark.skipif(not available(), reason=f"no card: {why_not()}")
@@ -43,7 +43,7 @@ def drawn(n: int, *, n_actions: int, depth: int) -> tuple[Trees, ContextsSource,
     def node(left: int) -> Node:
         if left == 0 or rng.random() < 0.1:
             return int(rng.integers(n_actions))
-        return Branch(tests[rng.integers(len(tests))], node(left - 1), node(left - 1))
+        return TreeSplit(tests[rng.integers(len(tests))], node(left - 1), node(left - 1))
 
     support: list[Policy] = [TreePolicy(node(depth), n_actions=n_actions) for _ in range(80)]
     weights = rng.integers(1, 2**40, size=80).astype(np.float64)

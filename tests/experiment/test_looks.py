@@ -16,7 +16,7 @@ from pacbandits.certificate import Interval, Worth
 from pacbandits.experiment.analyses import ToGo, _value, leaves_of, look_forward, mean_reward, people_a_day
 from pacbandits.experiment.exports import _alarms
 from pacbandits.experiment.protocol import Forecast, GuardrailRule
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, TreePolicy, TreeSplit
 from tests.experiment.cases import ACTIONS, protocol
 from tests.experiment.live import Played
 
@@ -146,10 +146,10 @@ def test_bounds_on_means_hold_at_all_times_whatever_is_still_out():
 
 
 def test_leaves_are_said_in_words():
-    tree = Branch(
+    tree = TreeSplit(
         AtMost("age", 40.5),
-        Branch(Is("country", "DE"), 1, 0),
-        Branch(AtMost("income", 3.0, missing=False), 2, Branch(IsMissing("income"), 1, 0)),
+        TreeSplit(Is("country", "DE"), 1, 0),
+        TreeSplit(AtMost("income", 3.0, missing=False), 2, TreeSplit(IsMissing("income"), 1, 0)),
     )
     features = [[30, 1, 1], [30, 0, 1], [50, 0, 2], [50, 0, np.nan], [50, 0, 4]]
     names, labels = ["age", "country", "income"], [None, ("AT", "DE"), None]

@@ -9,7 +9,7 @@ import numpy as np
 
 import pacbandits as pb
 from pacbandits.policies import LinearPolicy, TablePolicy, TreePolicy
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreeSplit
 
 # Names that differ by more than case, as columns of a table must.
 NUMBERS = ("age", 'a "b" c', "x'; DROP TABLE people; --", "größe\u202e\n\ttab", "select")
@@ -39,7 +39,7 @@ def grow(rng, depth):
         test = Is(str(rng.choice(CATEGORIES)), LABELS[rng.integers(len(LABELS))])
     else:
         test = AtMost(NUMBERS[rng.integers(len(NUMBERS))], float(rng.normal() * 10.0 ** rng.integers(-12, 13)))
-    return Branch(test, grow(rng, depth - 1), grow(rng, depth - 1))
+    return TreeSplit(test, grow(rng, depth - 1), grow(rng, depth - 1))
 
 
 def tree(seed, *, depth=3):

@@ -13,15 +13,17 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.exports.deployed import DeployedPolicy
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, TreePolicy, TreeSplit
 from tests.exports.cases import by_python, by_rules, by_sqlite
 
 DAY, HOUR, WEEKDAY = "at days since 1970-01-01", "at hour", "at weekday"
 NAMES = ("a", "b", "c", "d", "e")
-ROOT = Branch(
+ROOT = TreeSplit(
     Is(WEEKDAY, "Wed"),
-    Branch(AtMost(HOUR, 13.5), 0, 1),
-    Branch(AtMost(DAY, 19000.0), Branch(AtMost(HOUR, 47160 / 3600, missing=True), 2, 3), Branch(IsMissing(DAY), 4, 0)),
+    TreeSplit(AtMost(HOUR, 13.5), 0, 1),
+    TreeSplit(
+        AtMost(DAY, 19000.0), TreeSplit(AtMost(HOUR, 47160 / 3600, missing=True), 2, 3), TreeSplit(IsMissing(DAY), 4, 0)
+    ),
 )
 TREE = TreePolicy(ROOT, 5)
 POLICY = DeployedPolicy(TREE, NAMES, ("at",))
@@ -104,7 +106,7 @@ def test_the_column_is_read_as_a_log_is(tmp_path):
                 else [AtMost(name, cut) for one, other in pairwise(levels) for cut in (float(one), (one + other) / 2)]
             )
             for test in tests:
-                tree = TreePolicy(Branch(test, 0, 1), 2)
+                tree = TreePolicy(TreeSplit(test, 0, 1), 2)
                 own = tree(log.contexts).tolist()
                 assert by_python(pb.to_python(tree, dates=["at"]), [{"at": one} for one in values]) == own, (form, test)
                 assert DeployedPolicy(tree, None, ("at",))(pa.table({"at": values})).tolist() == own
@@ -114,7 +116,7 @@ def test_the_column_is_read_as_a_log_is(tmp_path):
 
 
 def test_a_time_of_day_has_an_hour():
-    tree = TreePolicy(Branch(AtMost(HOUR, 13.5), 0, 1), 2)
+    tree = TreePolicy(TreeSplit(AtMost(HOUR, 13.5), 0, 1), 2)
     times = ["13:30:00", "13:30:01", "00:00:00", None]
     assert DeployedPolicy(tree, None, ("at",))(pa.table({"at": times})).tolist() == [0, 1, 0, 1]
     assert by_python(pb.to_python(tree, dates=["at"]), [{"at": one} for one in times]) == [0, 1, 0, 1]
@@ -146,7 +148,7 @@ def test_sql_without_a_dialect_says_how_columns_are_made():
 
 def test_names_that_are_hostile():
     name = 'a"b\n-- c'
-    tree = TreePolicy(Branch(Is(f"{name} weekday", "Wed"), 0, 1), 2)
+    tree = TreePolicy(TreeSplit(Is(f"{name} weekday", "Wed"), 0, 1), 2)
     rows = [{name: "2024-01-31"}, {name: "2024-02-01"}]
     assert by_sqlite(pb.to_sql(tree, dates=[name], dialect="sqlite"), rows) == [0, 1]
     assert by_python(pb.to_python(tree, dates=[name]), rows) == [0, 1]

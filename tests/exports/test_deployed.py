@@ -11,9 +11,9 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.exports.deployed import DeployedPolicy
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreePolicy, TreeSplit
 
-TREE = TreePolicy(Branch(AtMost("age", 30.0), 0, Branch(Is("device", "phone"), 1, 2)), 3)
+TREE = TreePolicy(TreeSplit(AtMost("age", 30.0), 0, TreeSplit(Is("device", "phone"), 1, 2)), 3)
 NAMES = ("mail", "call", "visit")
 FRAME = pd.DataFrame(
     {"age": [20.0, 35.0, 35.0, np.nan], "device": ["phone", "phone", "desktop", "phone"], "x": [{}] * 4}
@@ -42,7 +42,7 @@ def test_contexts_give_numbers():
 
 def test_a_lottery_draws_by_a_seed():
     ages = np.random.default_rng(0).integers(18, 60, size=300).astype(float)
-    parts = (TreePolicy(Branch(AtMost("age", 30.0), 0, 1), 2), TreePolicy(Branch(AtMost("age", 40.0), 1, 0), 2))
+    parts = (TreePolicy(TreeSplit(AtMost("age", 30.0), 0, 1), 2), TreePolicy(TreeSplit(AtMost("age", 40.0), 1, 0), 2))
     lottery = pb.Mixture(parts, (0.3, 0.7))
     policy, frame = DeployedPolicy(lottery, ("mail", "call")), pd.DataFrame({"age": ages})
     drawn = policy(frame, seed=7)

@@ -6,7 +6,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.exports.sql import DIALECTS, STANDARD
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreePolicy, TreeSplit
 
 DAY, HOUR, WEEKDAY = "at days since 1970-01-01", "at hour", "at weekday"
 MADE = {
@@ -41,7 +41,7 @@ MADE = {
 def test_features_of_dates(dialect):
     for feature, made in MADE[dialect].items():
         test = Is(feature, "Wed") if feature == WEEKDAY else AtMost(feature, 13.5)
-        sql = pb.to_sql(TreePolicy(Branch(test, 0, 1), 2), dates=["at"], dialect=dialect)
+        sql = pb.to_sql(TreePolicy(TreeSplit(test, 0, 1), 2), dates=["at"], dialect=dialect)
         assert f"({made})" in sql
         assert "--" not in sql
 
@@ -69,13 +69,13 @@ NAMES = {
 def test_names_and_texts_are_quoted_as_the_database_reads_them(dialect):
     assert DIALECTS[dialect].literal(TRICKY) == TEXTS[dialect]
     assert DIALECTS[dialect].name('a`"b') == NAMES[dialect]
-    sql = pb.to_sql(TreePolicy(Branch(Is('a`"b', TRICKY), 0, 1), 2), actions=["plain", TRICKY], dialect=dialect)
+    sql = pb.to_sql(TreePolicy(TreeSplit(Is('a`"b', TRICKY), 0, 1), 2), actions=["plain", TRICKY], dialect=dialect)
     assert NAMES[dialect] in sql
     assert sql.count(TEXTS[dialect]) == 2
 
 
 def test_texts_are_compared_to_the_letter_in_mysql():
-    sql = pb.to_sql(TreePolicy(Branch(Is("country", "DE"), 0, 1), 2), dialect="mysql")
+    sql = pb.to_sql(TreePolicy(TreeSplit(Is("country", "DE"), 0, 1), 2), dialect="mysql")
     same = "CAST(CONVERT(`country` USING utf8mb4) AS BINARY) = CAST(CONVERT('DE' USING utf8mb4) AS BINARY)"
     assert f"WHEN {same} THEN 0" in sql
 
@@ -88,4 +88,4 @@ def test_scores_are_doubles_of_the_database():
     ]
     assert STANDARD.double == "DOUBLE PRECISION"
     with pytest.raises(pb.InputError, match="dialect 'oracle' is not known here"):
-        pb.to_sql(TreePolicy(Branch(AtMost("age", 3.0), 0, 1), 2), dialect="oracle")
+        pb.to_sql(TreePolicy(TreeSplit(AtMost("age", 3.0), 0, 1), 2), dialect="oracle")

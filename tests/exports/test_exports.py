@@ -8,11 +8,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pacbandits as pb
 from pacbandits.exports.python import _body as python_body
-from pacbandits.exports.sql import Columns
+from pacbandits.exports.sql import SqlColumns
 from pacbandits.exports.sql import _decision as sql_decision
 from pacbandits.policies import GreedyPolicy, LinearPolicy, TablePolicy, TreePolicy
 from pacbandits.policies.decisions import DecisionRule, LabelIs, NumberAtMost, RuleList
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreeSplit
 from tests.exports.cases import (
     ACTIONS,
     N_ACTIONS,
@@ -100,12 +100,12 @@ def test_a_tree_as_deep_as_a_file_may_hold():
     node = 0
     for depth in range(32):
         test = AtMost("age", float(depth)) if depth % 2 else Is("device", "phone")
-        node = Branch(test, node, depth % N_ACTIONS) if depth % 3 else Branch(test, depth % N_ACTIONS, node)
+        node = TreeSplit(test, node, depth % N_ACTIONS) if depth % 3 else TreeSplit(test, depth % N_ACTIONS, node)
     check_same(TreePolicy(node, N_ACTIONS), contexts_for(map(float, range(32)), n=ROWS, seed=0))
 
 
 def test_what_is_written_reads_well():
-    policy = TreePolicy(Branch(AtMost("age", 31.5), Branch(Is("device", "phone"), 0, 1), 2), 3)
+    policy = TreePolicy(TreeSplit(AtMost("age", 31.5), TreeSplit(Is("device", "phone"), 0, 1), 2), 3)
     assert pb.to_sql(policy, actions=["a", "b", "c"]).splitlines() == [
         "CASE",
         """  WHEN "age" <= 31.5 AND "device" = 'phone' THEN 'a'""",
@@ -123,7 +123,7 @@ def test_what_is_written_reads_well():
 
 def test_numbers_in_text_and_missing_values():
     """Rows of csv.DictReader hold text; what is missing fails a test in SQL and in Python alike."""
-    policy = TreePolicy(Branch(AtMost("age", 31.5), 0, Branch(Is("device", "phone"), 1, 2)), 3)
+    policy = TreePolicy(TreeSplit(AtMost("age", 31.5), 0, TreeSplit(Is("device", "phone"), 1, 2)), 3)
     source = pb.to_python(policy)
     assert by_python(source, [{"age": "31.5", "device": "x"}, {"age": "31.6", "device": "x"}]) == [0, 2]
     missing = [{"age": None, "device": "phone"}, {"age": None, "device": None}, {"age": 1.0, "device": None}]
@@ -144,7 +144,7 @@ def test_conditions_that_take_what_is_missing():
     decision = RuleList(rules, 1)
     rows = [{"age": a, "device": d} for a in (None, 2.0, 4.0) for d in (None, "phone", "x")]
     wanted = [0, 0, 1, 0, 0, 1, 1, 1, 1]
-    assert by_sqlite(sql_decision(decision, ["0", "1"], "", Columns()), rows) == wanted
+    assert by_sqlite(sql_decision(decision, ["0", "1"], "", SqlColumns()), rows) == wanted
     number = "    def number(name):\n        return float('nan') if row[name] is None else float(row[name])\n"
     assert by_python(f"def choose(row):\n{number}{python_body(decision, [0, 1], '    ')}", rows) == wanted
 
@@ -201,8 +201,8 @@ def test_what_cannot_be_written_is_one_sentence():
         pb.to_sql(LinearPolicy(wide, (1,) * wide.dimension))
     for bad in ("a\0b", "\ud800"):
         with pytest.raises(pb.InputError, match="which SQL cannot hold"):
-            pb.to_sql(TreePolicy(Branch(Is("x", bad), 0, 1), 2))
-    assert by_python(pb.to_python(TreePolicy(Branch(Is("x", "a\0\ud800"), 0, 1), 2)), [{"x": "a\0\ud800"}]) == [0]
+            pb.to_sql(TreePolicy(TreeSplit(Is("x", bad), 0, 1), 2))
+    assert by_python(pb.to_python(TreePolicy(TreeSplit(Is("x", "a\0\ud800"), 0, 1), 2)), [{"x": "a\0\ud800"}]) == [0]
 
 
 @pytest.mark.slow

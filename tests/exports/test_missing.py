@@ -7,13 +7,13 @@ import sqlite3
 import numpy as np
 
 import pacbandits as pb
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, TreePolicy, TreeSplit
 
 TREE = TreePolicy(
-    Branch(
+    TreeSplit(
         IsMissing("age"),
-        Branch(Is("place", "missing"), 3, 1),
-        Branch(AtMost("basket", 0.5, missing=True), 0, Branch(AtMost("age", 30.0, missing=False), 2, 1)),
+        TreeSplit(Is("place", "missing"), 3, 1),
+        TreeSplit(AtMost("basket", 0.5, missing=True), 0, TreeSplit(AtMost("age", 30.0, missing=False), 2, 1)),
     ),
     n_actions=4,
 )

@@ -17,7 +17,7 @@ from pacbandits.policies.features import (
     Crossed,
     FeatureMap,
     Given,
-    Number,
+    NumberEncoder,
     SpelledRows,
     learn_encoders,
     map_for,
@@ -38,7 +38,7 @@ def people(n: int = 7, seed: int = 0) -> Contexts:
 def test_encoders_standardise_by_weight_and_leave_out_what_never_varies() -> None:
     contexts = people()
     age, place = learn_encoders(contexts)
-    assert isinstance(age, Number)
+    assert isinstance(age, NumberEncoder)
     assert isinstance(place, Category)
     assert (age.feature, place.feature, place.labels) == ("age", "place", LABELS)
     (column,) = age.columns(contexts)

@@ -10,7 +10,7 @@ import pytest
 
 from pacbandits.rivals.adacb import ConfidenceSet, Disagreement
 from pacbandits.rivals.inverse_gaps import inverse_gaps
-from pacbandits.rivals.regression import Coordinates, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, fit_ridge
 from tests.rivals.oracle_cases import easy, made, regret_slope, seen_evenly, states_of
 
 
@@ -23,7 +23,7 @@ def test_the_radius_and_the_rate_are_the_published_ones():
     assert algorithm.squared_error(12, 1000) == pytest.approx(0.5 * 16 * (14 - 10 + 1) * size)
     assert algorithm.squared_error(12, 0) == pytest.approx(0.5 * 16 * 14 * size)
     assert algorithm.squared_error(12, 10_000) == pytest.approx(0.5 * 16 * size)
-    kept = Disagreement(Coordinates.of(problem.population), None, share=0.2, before=0.25)
+    kept = Disagreement(ContextCoordinates.of(problem.population), None, share=0.2, before=0.25)
     rate = algorithm.rate(12, 1000, n_actions=3, disagreement=kept)
     assert rate == pytest.approx(3 * (0.2 / 0.5) * math.sqrt(3 * 500 / size))
 
@@ -31,7 +31,7 @@ def test_the_radius_and_the_rate_are_the_published_ones():
 def test_candidates_are_the_actions_whose_intervals_overlap():
     problem = easy()
     seen = seen_evenly(problem, 3000)
-    model = fit_ridge(seen, coordinates=Coordinates.of(problem.population))
+    model = fit_ridge(seen, coordinates=ContextCoordinates.of(problem.population))
     for radius in (0.01, 1.0, 30.0, 1e6):
         means, candidates = ConfidenceSet(model, radius).candidates(problem.population)
         for context in range(4):

@@ -10,7 +10,7 @@ from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts
 from pacbandits.rivals.proportional_response import LARGEST_RISK, ProportionalResponse, adjusted_risk, response
-from pacbandits.rivals.regression import Coordinates, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, fit_ridge
 from pacbandits.rivals.samplers import even
 from pacbandits.rivals.seen import Seen
 
@@ -122,7 +122,7 @@ def test_the_error_falls_with_time_unless_the_model_is_wrong():
         for samples in (500, 50_000):
             log = problem.interact(even(2), samples=samples, rng=np.random.default_rng(0))
             seen = Seen.nothing(contexts, n_actions=2).with_log(log)
-            model = fit_ridge(seen, coordinates=Coordinates.of(contexts))
+            model = fit_ridge(seen, coordinates=ContextCoordinates.of(contexts))
             predictions = model.predict(seen.contexts)
             out.append(algorithm.error_of(problem.policies, seen, model, predictions, round_number=5))
         return out

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from pacbandits.confidence import self_normalised_bound
 from pacbandits.policies.finite import Finite
 from pacbandits.records import Contexts, Log
-from pacbandits.rivals.regression import Coordinates, best_by_model, best_by_regression, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, best_by_model, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 
 KINDS = ("joint", "lines", "table")
@@ -40,7 +40,7 @@ def rows_of(kind, *, n=12, samples=200, seed=2):
 
 def fitted(kind, *, ridge=1.0, **changes):
     contexts, _, seen = rows_of(kind, **changes)
-    return contexts, fit_ridge(seen, coordinates=Coordinates.of(contexts), ridge=ridge)
+    return contexts, fit_ridge(seen, coordinates=ContextCoordinates.of(contexts), ridge=ridge)
 
 
 def design(kind, contexts):
@@ -48,7 +48,7 @@ def design(kind, contexts):
     n = len(contexts)
     if kind == "joint":
         return contexts.phi.array
-    one = Coordinates.of(contexts)(contexts) if kind == "lines" else np.eye(n)
+    one = ContextCoordinates.of(contexts)(contexts) if kind == "lines" else np.eye(n)
     out = np.zeros((n, 3, 3 * one.shape[1]))
     for action in range(3):
         out[:, action, action * one.shape[1] : (action + 1) * one.shape[1]] = one
@@ -59,7 +59,7 @@ def design(kind, contexts):
 @pytest.mark.parametrize("ridge", [0.3, 1.0, 20.0])
 def test_predictions_are_those_of_scikit_learn(kind, ridge):
     contexts, log, seen = rows_of(kind)
-    model = fit_ridge(seen, coordinates=Coordinates.of(contexts), ridge=ridge)
+    model = fit_ridge(seen, coordinates=ContextCoordinates.of(contexts), ridge=ridge)
     features = design(kind, contexts)
     other = Ridge(alpha=ridge, fit_intercept=False).fit(
         features[log.contexts.ids, log.actions], log.rewards, sample_weight=log.repeats
@@ -112,7 +112,7 @@ def test_one_parameter_is_drawn_for_all_contexts_whichever_are_asked(kind):
 
 def test_a_context_that_nobody_foresaw_is_drawn_by_its_id():
     _, _, seen = rows_of("table")
-    model = fit_ridge(seen, coordinates=Coordinates.of(seen.contexts), ridge=4.0)
+    model = fit_ridge(seen, coordinates=ContextCoordinates.of(seen.contexts), ridge=4.0)
     other = Contexts.of(np.empty((900, 0)), ids=np.arange(100, 1000))
     assert (model.predict(other) == 0).all()
     assert np.allclose(model.widths(other), 0.5)
@@ -132,7 +132,7 @@ def test_features_are_centred_scaled_and_spread_out():
     contexts = Contexts.of(
         [[10, 0], [30, 1], [np.nan, 2]], names=["age", "device"], categories=[None, ("phone", "desktop", "other")]
     )
-    rows = Coordinates.of(contexts)(contexts)
+    rows = ContextCoordinates.of(contexts)(contexts)
     assert rows.tolist() == [[1, -1, 1, 0, 0], [1, 1, 0, 1, 0], [1, 0, 0, 0, 1]]
 
 
@@ -146,7 +146,7 @@ def test_answers_do_not_hold_it_against_an_action_that_it_was_played_rarely():
         propensities=np.full((3, 2), 0.5),
         repeats=[1, 7, 3],
     )
-    seen, coordinates = Seen.nothing(contexts, n_actions=2).with_log(log), Coordinates.of(contexts)
+    seen, coordinates = Seen.nothing(contexts, n_actions=2).with_log(log), ContextCoordinates.of(contexts)
     assert best_by_regression(policies, seen, coordinates=coordinates)[0](contexts).tolist() == [0]
     towards_nothing = fit_ridge(seen, coordinates=coordinates).predict(contexts)
     assert best_by_model(policies, seen, towards_nothing)[0](contexts).tolist() == [1]
@@ -156,7 +156,7 @@ def test_answers_by_joint_features_are_those_of_the_fit_as_they_need_not_have_a_
     for seed in range(10):
         contexts, _, seen = rows_of("joint", samples=40, seed=seed)
         policies = Finite(np.random.default_rng(seed).integers(0, 3, size=(50, 12)), n_actions=3)
-        coordinates = Coordinates.of(contexts)
+        coordinates = ContextCoordinates.of(contexts)
         wanted, _ = best_by_model(policies, seen, fit_ridge(seen, coordinates=coordinates).predict(seen.contexts))
         found, _ = best_by_regression(policies, seen, coordinates=coordinates)
         assert found(contexts).tolist() == wanted(contexts).tolist()

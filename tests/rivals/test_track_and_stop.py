@@ -12,7 +12,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
 from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log, RewardBounds
-from pacbandits.rivals.track_and_stop import ListedMixture, Tally, TrackAndStop, closest, kl, optimal_shares
+from pacbandits.rivals.track_and_stop import ArmMixture, ArmTally, TrackAndStop, closest, kl, optimal_shares
 from pacbandits.simulation import run
 
 RARE = 1e-6
@@ -27,7 +27,7 @@ def small(means=MEANS, table=TABLE):
 
 
 def tally_of(plays, sums):
-    return Tally(np.arange(len(plays)), np.array(plays, dtype=float), np.array(sums, dtype=float))
+    return ArmTally(np.arange(len(plays)), np.array(plays, dtype=float), np.array(sums, dtype=float))
 
 
 def rate(shares, means, *, epsilon):
@@ -98,7 +98,7 @@ def test_the_truth_is_rejected_at_any_time_no_more_often_than_delta(kind):
     dear, cheap = np.zeros((paths, steps)), np.zeros((paths, steps))
     for _ in range(2):
         sums = np.cumsum(draw(), axis=1)
-        arm = Tally(np.arange(1), n, sums)
+        arm = ArmTally(np.arange(1), n, sums)
         likelihood = n * kl(np.minimum(arm.means, 1.0), np.full_like(n, truth))
         dear += likelihood - arm.prices
         cheap += likelihood
@@ -110,7 +110,7 @@ def test_the_truth_is_rejected_at_any_time_no_more_often_than_delta(kind):
 def test_policies_that_are_drawn_afterwards_have_the_law_of_those_drawn_before():
     """Which policy, in which context, with which reward: counts of a lottery whose draws are kept, and of ours."""
     problem, weights = small(), np.array([0.1, 0.3, 0.2, 0.15, 0.25])
-    mixture = ListedMixture(problem.policies, np.arange(5), weights)
+    mixture = ArmMixture(problem.policies, np.arange(5), weights)
     by_hand = np.zeros((3, 3))
     for table, weight in zip(TABLE, weights, strict=True):
         by_hand[np.arange(3), table] += weight
@@ -127,7 +127,7 @@ def test_policies_that_are_drawn_afterwards_have_the_law_of_those_drawn_before()
 
 def test_only_policies_that_take_the_action_can_have_been_drawn():
     problem = small()
-    mixture = ListedMixture(problem.policies, np.array([0, 1, 3]), np.array([0.5, 0.5, 0.0]))
+    mixture = ArmMixture(problem.policies, np.array([0, 1, 3]), np.array([0.5, 0.5, 0.0]))
     rows = {"actions": [1, 0, 0], "rewards": [1, 0, 1], "propensities": [[0.5, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0]]}
     log = Log.of(Contexts.finite(3).take([0, 0, 1]), **rows, repeats=[10, 20, 30])
     plays, sums = mixture.drawn(log, np.random.default_rng(0))

@@ -164,7 +164,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SeparationCurve:
     """An algorithm over m.
 
     entry, algorithm: its name, and with its options.
@@ -205,7 +205,7 @@ class Separation:
 
     family: Family
     sizes: tuple[int, ...]
-    curves: tuple[Curve, ...]
+    curves: tuple[SeparationCurve, ...]
 
     def shape_slope(self, shape: Shape) -> float:
         """The slope that a shape has over these m."""
@@ -246,7 +246,7 @@ def hard_instance(row: Row) -> tuple[Family, int] | None:
     return Family(name == "hard-coins", gap, variance, row.delta), m
 
 
-def _curves(groups: dict[int, list[Row]]) -> list[Curve]:
+def _curves(groups: dict[int, list[Row]]) -> list[SeparationCurve]:
     """When an algorithm is right, and when it has proven it where it does."""
     ordered = [sorted(groups[m], key=lambda row: row.seed) for m in sorted(groups)]
     proves = any(row.certified_at is not None for rows in ordered for row in rows)
@@ -254,7 +254,7 @@ def _curves(groups: dict[int, list[Row]]) -> list[Curve]:
     return [_curve(sorted(groups), ordered, until=until) for until in untils]
 
 
-def _curve(sizes: Sequence[int], groups: Sequence[Sequence[Row]], *, until: Until) -> Curve:
+def _curve(sizes: Sequence[int], groups: Sequence[Sequence[Row]], *, until: Until) -> SeparationCurve:
     points: list[SeparationPoint] = []
     draws: list[FloatArray] = []
     for m, rows in zip(sizes, groups, strict=True):
@@ -265,7 +265,7 @@ def _curve(sizes: Sequence[int], groups: Sequence[Sequence[Row]], *, until: Unti
         draws.append(np.minimum(times, rows[0].most))  # a draw that does not get there takes as long at least
     row = groups[0][0]
     slope, lost_slope, fits = _fit(points, np.array(draws).T)
-    return Curve(row.entry, row.algorithm, until, tuple(points), slope, lost_slope, fits)
+    return SeparationCurve(row.entry, row.algorithm, until, tuple(points), slope, lost_slope, fits)
 
 
 def _fit(points: Sequence[SeparationPoint], draws: FloatArray) -> tuple[IntervalEstimate, float, dict[Shape, Fit]]:

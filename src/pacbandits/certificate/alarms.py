@@ -12,11 +12,11 @@ from pacbandits.certificate.check import (
     MAX_ACTIONS,
     MAX_PAIRS,
     SAMPLE_RATIO,
+    AssumptionCheck,
     Batches,
-    Check,
     PlayTally,
-    Seen,
     Segments,
+    TimedRows,
     alarm_words,
     batches_of_rounds,
     by_gravity,
@@ -62,13 +62,13 @@ FIRST_START_SHARE = 0.5  # of the weight, for bets that begin with the log
 START_SHARE = 1.0 / 50.0  # of the weight that is left, for bets that begin with the next batch
 
 
-def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS) -> Check:
+def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS) -> AssumptionCheck:
     """Evidence that actions were not drawn with their propensities; needed: its logarithm for an alarm.
 
     first_rows: how many interactions the first batch of rounds has, at least.
     """
     if log.n_actions == 1:
-        return Check(SAMPLE_RATIO, 0.0, needed, "", "there is one action alone, which is always played")
+        return AssumptionCheck(SAMPLE_RATIO, 0.0, needed, "", "there is one action alone, which is always played")
     log = first_visits(log) if has_rounds(log) else log
     batches = batches_of_rounds(log, first_rows=first_rows)
     # With a single batch the log may still grow, so that not all of it may cut segments.
@@ -83,7 +83,7 @@ def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS
     over = in_number(log.samples, log.samples, "interaction")
     over += "" if log.units is None else f" of {log.n_units:,} people, each counted once,"
     over += f" in {in_number(len(batches), len(batches), 'batch')}"
-    return Check(
+    return AssumptionCheck(
         SAMPLE_RATIO,
         found.log_evidence,
         needed,
@@ -143,7 +143,7 @@ def _bet_on_plays(log: Log, batches: Batches, segments: Segments, n_actions: int
     return _with_other_halves(gains), _with_other_halves(counts)
 
 
-def _tally_plays_of_batch(rows: Seen, batches: Batches, k: int, guess: float, tally: PlayTally) -> None:
+def _tally_plays_of_batch(rows: TimedRows, batches: Batches, k: int, guess: float, tally: PlayTally) -> None:
     start, stop = int(batches.edges[k]), int(batches.edges[k + 1])
     over_cores(lambda a, b: tally_plays(rows, start, stop, TILTS, guess, tally, a, b), count=len(tally.gains))
 
@@ -184,7 +184,7 @@ def _ratio_words(log: Log, batches: Batches, segments: Segments, counts: FloatAr
 FALSE_ALARM_RATE = 0.01
 
 
-def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[Check, ...]:
+def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[AssumptionCheck, ...]:
     """Signs against what the certificates of a log assume: of drift, and of a mismatch of the sample ratio.
 
     false_alarms: the probability that either ever raises an alarm, at whatever times one looks while the log grows,
@@ -216,4 +216,4 @@ def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[Check, ..
 # probability at most α: one may look after every round, for ever, at logs collected in any adaptive way.
 
 
-__all__ = ["FALSE_ALARM_RATE", "Check", "alarm_words", "by_gravity", "look"]
+__all__ = ["FALSE_ALARM_RATE", "AssumptionCheck", "alarm_words", "by_gravity", "look"]

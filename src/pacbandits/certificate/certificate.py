@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.alarms import Check, alarm_words, look
+from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
-from pacbandits.certificate.summed.limits import RELEASED_LIMITS, Limits
+from pacbandits.certificate.summed.limits import RELEASED_LIMITS, RowLimits
 from pacbandits.checks import check_percentage
 from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
 from pacbandits.engines.base import LogSource
@@ -108,7 +108,7 @@ class Claim(ABC):
     digest: str
     class_digest: str | None = None
     remarks: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[AssumptionCheck, ...] = ()
     action_names: tuple[str, ...] | None = None
     reward_range: tuple[float, float] = UNIT_RANGE
     dates: tuple[str, ...] = ()
@@ -303,7 +303,7 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
         "digest": fields.text("digest"),
         "class_digest": None if fields["class_digest"] is None else fields.text("class_digest"),
         "remarks": fields.texts("remarks", most=MAX_STORED_REMARKS),
-        "checks": tuple(Check.from_json(check) for check in fields.items("checks", most=MAX_STORED_REMARKS)),
+        "checks": tuple(AssumptionCheck.from_json(check) for check in fields.items("checks", most=MAX_STORED_REMARKS)),
     }
 
 
@@ -470,7 +470,7 @@ class Certificate(Claim):
     learning: Learning | None = None
     units: int | None = None
     summed: bool = False
-    limits: Limits = RELEASED_LIMITS[0]
+    limits: RowLimits = RELEASED_LIMITS[0]
 
     @property
     def independent(self) -> int:
@@ -612,7 +612,7 @@ class Certificate(Claim):
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
                 units=None if given.get("units") is None else fields.whole_number("units", least=1),
                 summed="summed" in given and fields.flag("summed"),
-                limits=Limits.from_json(given.get("limits")),
+                limits=RowLimits.from_json(given.get("limits")),
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")

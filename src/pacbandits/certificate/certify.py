@@ -27,7 +27,7 @@ from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
-from pacbandits.certificate.summed.limits import LIMITS, Limits
+from pacbandits.certificate.summed.limits import LIMITS, RowLimits
 from pacbandits.certificate.summed.survey import Surveyed, learn_policies, survey, survey_certified, survey_for
 from pacbandits.certificate.survey import LogInMemory, LogSurvey
 from pacbandits.certificate.worth import Worth, evaluate_policy, measure_policy
@@ -138,7 +138,7 @@ def certify(
     shuffle: bool = False,
     single: bool = False,
     engine: Engine | str | None = None,
-    limits: Limits = LIMITS,
+    limits: RowLimits = LIMITS,
 ) -> Certificate:
     """Certify the policy that a log favours. (`pacbandits.certify` also reads files and data frames.)
 
@@ -197,7 +197,7 @@ def certify_rows(
     request: Request,
     *,
     engine: Engine | None = None,
-    limits: Limits = LIMITS,
+    limits: RowLimits = LIMITS,
     tell: Progress = silent,
     warn: Progress = silent,
 ) -> CertifiedLog:
@@ -238,7 +238,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
 
 
 def _survey_source(
-    source: Source, request: Request, *, engine: Engine, limits: Limits, warn: Progress
+    source: Source, request: Request, *, engine: Engine, limits: RowLimits, warn: Progress
 ) -> tuple[Surveyed, LearntClass]:
     """Read the rows of a source once, by an engine that has room for them, and learn the class."""
     policies, contexts = request.check(next(iter(source.blocks(0, 1))), whole=False), request.contexts

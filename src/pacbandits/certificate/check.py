@@ -33,7 +33,7 @@ _SIGNS: dict[CheckKind, str] = {DRIFT: "drift", SAMPLE_RATIO: "a sample-ratio mi
 
 
 @dataclass(frozen=True)
-class Check:
+class AssumptionCheck:
     """One assumption of a certificate, looked at.
 
     kind: "drift" (rows that are not draws from one distribution) or "sample ratio" (actions that were not drawn with
@@ -97,7 +97,7 @@ class Check:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: object) -> Check:
+    def from_json(cls, value: object) -> AssumptionCheck:
         """The check that `to_json` wrote."""
         if not isinstance(value, dict):
             raise InputError(f"a check of a log must be an object, got {plain(value)}")
@@ -123,12 +123,12 @@ class Check:
         return made
 
 
-def by_gravity(checks: Sequence[Check]) -> tuple[Check, ...]:
+def by_gravity(checks: Sequence[AssumptionCheck]) -> tuple[AssumptionCheck, ...]:
     """Checks in the order in which to tell of them: wrong propensities first, as they make all else look wrong, too."""
     return tuple(sorted(checks, key=lambda check: check.kind != SAMPLE_RATIO))
 
 
-def alarm_words(checks: Sequence[Check]) -> tuple[str, ...]:
+def alarm_words(checks: Sequence[AssumptionCheck]) -> tuple[str, ...]:
     """What raises an alarm, in sentences, the gravest first."""
     alarms = [check for check in by_gravity(checks) if check.alarm]
     words = [check.describe() for check in alarms]
@@ -337,7 +337,7 @@ MIN_PROPENSITY = 1e-100  # below it a propensity counts as this much, and what i
 PRODUCT_ROWS = 128  # multiplied before a logarithm is taken; factors lie between e⁻² and e²
 
 
-class Seen(NamedTuple):
+class TimedRows(NamedTuple):
     """n rows.
 
     order (n,): by time.
@@ -358,11 +358,11 @@ class Seen(NamedTuple):
     inside: NDArray[np.uint8]
 
 
-def seen_rows(log: Log, batches: Batches, segments: Segments) -> Seen:
+def seen_rows(log: Log, batches: Batches, segments: Segments) -> TimedRows:
     """The rows of a log."""
     bounds = np.ascontiguousarray(log.bounds)
     bounds.setflags(write=False)  # as those that were not copied, for which kernels are compiled
-    return Seen(
+    return TimedRows(
         order=batches.order,
         actions=log.actions,
         rewards=log.rewards,
@@ -399,7 +399,7 @@ class PlayTally(NamedTuple):
 
 @kernel
 def tally_rewards(
-    rows: Seen,
+    rows: TimedRows,
     start: int,
     stop: int,
     predictions: FloatArray,
@@ -474,7 +474,7 @@ def tally_rewards(
 
 @kernel
 def tally_plays(
-    rows: Seen,
+    rows: TimedRows,
     start: int,
     stop: int,
     tilts: FloatArray,

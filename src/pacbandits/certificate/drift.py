@@ -57,11 +57,11 @@ from pacbandits.certificate.check import (
     FIRST_BATCH_ROWS,
     MAX_ACTIONS,
     MAX_PAIRS,
+    AssumptionCheck,
     Batches,
-    Check,
     RewardTally,
-    Seen,
     Segments,
+    TimedRows,
     batches_of_rounds,
     batches_of_rows,
     cut_in_halves,
@@ -325,7 +325,7 @@ class _Part:
 
 
 def _bet_on_rewards(
-    rows: Seen, batches: Batches, segments: Segments, n_actions: int, n_pairs: int
+    rows: TimedRows, batches: Batches, segments: Segments, n_actions: int, n_pairs: int
 ) -> tuple[_Part, _Part]:
     """Of actions, and of pairs of an action and a half of one of the first n_pairs segments."""
     shape = (len(batches), n_actions, 1 + n_pairs)
@@ -352,7 +352,7 @@ def _bet_on_rewards(
 
 
 def _tally_batch(
-    rows: Seen, batches: Batches, k: int, predictions: FloatArray, stakes: FloatArray, tally: RewardTally
+    rows: TimedRows, batches: Batches, k: int, predictions: FloatArray, stakes: FloatArray, tally: RewardTally
 ) -> None:
     start, stop = int(batches.edges[k]), int(batches.edges[k + 1])
     over_cores(lambda a, b: tally_rewards(rows, start, stop, predictions, stakes, tally, a, b), count=len(predictions))
@@ -388,7 +388,7 @@ def _pairs(
     return _Part(bets, tuple(names), np.concatenate([np.empty(shape[:3]), *(one.swapaxes(0, 1) for one in sums)]))
 
 
-def _bet_on_contexts(rows: Seen, batches: Batches, segments: Segments) -> _Part:
+def _bet_on_contexts(rows: TimedRows, batches: Batches, segments: Segments) -> _Part:
     """Of whether contexts lie in the first halves of segments."""
     totals = _totals(rows, batches)
     inside, every = totals[:, 1:].T, np.tile(totals[:, 0], (len(segments), 1))
@@ -402,7 +402,7 @@ def _bet_on_contexts(rows: Seen, batches: Batches, segments: Segments) -> _Part:
     return _Part(Streams(gains, counts, stakes), names, np.stack([inside, every], axis=2))
 
 
-def _totals(rows: Seen, batches: Batches) -> FloatArray:
+def _totals(rows: TimedRows, batches: Batches) -> FloatArray:
     """How many interactions a batch has (K, 1 + G), in all and in the first half of each segment."""
     out = np.empty((len(batches), 1 + rows.inside.shape[1]))
     for k in range(len(batches)):
@@ -462,7 +462,7 @@ def _totals(rows: Seen, batches: Batches) -> FloatArray:
 NEGLIGIBLE_LOG_SHARE = -10.0  # of what is needed; a stream that adds less is left out of earlier moments
 
 
-def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS) -> Check:
+def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS) -> AssumptionCheck:
     """Evidence that contexts or rewards changed; needed: its logarithm from which on there is an alarm.
 
     first_rows: how many interactions the first batch has, at least.
@@ -470,11 +470,13 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
     by_rounds = has_rounds(log)
     why_not = "" if by_rounds else reason_against_order(log)
     if why_not:
-        return Check(DRIFT, 0.0, needed, "", why_not)
+        return AssumptionCheck(DRIFT, 0.0, needed, "", why_not)
     waits = "" if (out := int(log.awaited.sum())) == 0 else f"; {count_of(out, 'reward')} not in yet"
     complete = first_complete(log)
     if complete is None:
-        return Check(DRIFT, 0.0, needed, "", f"changes are looked for in rounds whose rewards are all in{waits}")
+        return AssumptionCheck(
+            DRIFT, 0.0, needed, "", f"changes are looked for in rounds whose rewards are all in{waits}"
+        )
     cut = batches_of_rounds if by_rounds else batches_of_rows
     log = first_visits(complete)
     batches = cut(log, first_rows=first_rows)
@@ -483,16 +485,16 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
         why_not = (
             f"changes are looked for after the {what} that hold the first {first_rows} interactions, and none follow"
         )
-        return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
+        return AssumptionCheck(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
     means = gather_means(log, batches)
     if means is None:
         why_not = "contexts have no features or ids to look at, and rewards leave [0, 1]"
-        return Check(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
+        return AssumptionCheck(DRIFT, 0.0, needed, "", why_not, by_rows=batches.by_rows)
     found = find_change(means, needed=needed)
     people = "" if log.units is None else ", the first visits of people,"
     cuts = f"in {count_of(len(batches), 'batch')}{waits}"
     number, noun = (len(log), "row") if batches.by_rows else (len(np.unique(log.rounds)), "round")
-    return Check(
+    return AssumptionCheck(
         DRIFT,
         found.log_evidence,
         needed,

@@ -10,7 +10,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import CAP_SHARE, Bets, Certificate
 from pacbandits.certificate.conventions import planned_ends, rearrange
-from pacbandits.certificate.ledger import Rows, log_below
+from pacbandits.certificate.ledger import LedgerRows, log_below
 from pacbandits.certificate.worth import Kind
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Log
@@ -97,7 +97,7 @@ def nearest(value: float, scale: float) -> int:
 
 @kernel
 def add_all_scores(
-    rows: Rows, done: IntArray, shares: FloatArray, counted: BoolArray, most: float, scale: float, out: IntArray
+    rows: LedgerRows, done: IntArray, shares: FloatArray, counted: BoolArray, most: float, scale: float, out: IntArray
 ) -> None:
     """Add to out (A + 1, rounds) the plain scores S of each action alone and of the policy, as multiples of 1/scale.
 
@@ -154,7 +154,7 @@ def add_whole(value: float, scale: float, wealth: IntArray, rest: IntArray, at: 
 
 @kernel
 def add_all_bounds(
-    rows: Rows,
+    rows: LedgerRows,
     own: FloatArray,
     counted: BoolArray,
     stakes: FloatArray,
@@ -217,7 +217,7 @@ def add_all_bounds(
 
 @kernel
 def _find_weights(
-    rows: Rows, own: FloatArray, i: int, kind: int, which: IntArray, much: FloatArray, reach: FloatArray
+    rows: LedgerRows, own: FloatArray, i: int, kind: int, which: IntArray, much: FloatArray, reach: FloatArray
 ) -> int:
     """How many actions have a weight u of this kind; which, u itself, and what a prediction may be for a room of 1."""
     n_actions, used = own.shape[1], 0
@@ -247,7 +247,7 @@ def _below_nothing(own: FloatArray, i: int, kind: int, sign: float, policy: floa
 
 @kernel
 def _score(
-    rows: Rows, i: int, sign: float, room: float, used: int, which: IntArray, much: FloatArray, reach: FloatArray
+    rows: LedgerRows, i: int, sign: float, room: float, used: int, which: IntArray, much: FloatArray, reach: FloatArray
 ) -> float:
     """S of a row, with predictions cut so that no reward can ruin an expert with this room."""
     score, played, inverse = 0.0, rows.actions[i], 1.0 / rows.played[i]

@@ -122,7 +122,7 @@ class Against(NamedTuple):
     moves: FloatArray
 
 
-class Rows(NamedTuple):
+class LedgerRows(NamedTuple):
     """Rows of a log sorted by context: rows starts[c] to starts[c + 1] belong to context c of the m distinct ones.
 
     starts (m + 1,): where the rows of each context begin; last, how many rows there are.
@@ -163,7 +163,7 @@ def room_above(mean: float, stake: float) -> float:
 
 @kernel
 def add_log_wealth(
-    rows: Rows,
+    rows: LedgerRows,
     against: Against,
     bets: FloatArray,
     share: float,
@@ -212,7 +212,7 @@ def add_log_wealth(
 
 @kernel
 def add_gaps(
-    rows: Rows,
+    rows: LedgerRows,
     mixture: FloatArray,
     reference: IntArray,
     gaps: FloatArray,
@@ -238,7 +238,7 @@ def add_gaps(
 
 
 @kernel
-def add_values(rows: Rows, weights: FloatArray, out: FloatArray, start: int, stop: int) -> None:
+def add_values(rows: LedgerRows, weights: FloatArray, out: FloatArray, start: int, stop: int) -> None:
     """Add to out (m, A) the doubly robust values of actions, rows weighted (n,); for contexts start to stop."""
     f = rows.predictions
     for c in range(start, stop):
@@ -251,7 +251,7 @@ def add_values(rows: Rows, weights: FloatArray, out: FloatArray, start: int, sto
 
 @kernel
 def add_differences(
-    rows: Rows, weights: FloatArray, reference: IntArray, squared: bool, out: FloatArray, start: int, stop: int
+    rows: LedgerRows, weights: FloatArray, reference: IntArray, squared: bool, out: FloatArray, start: int, stop: int
 ) -> None:
     """Add to out (m, A) the doubly robust differences to the reference, or their squares, rows weighted (n,).
 
@@ -411,7 +411,7 @@ class Ledger:
     """
 
     contexts: Contexts
-    rows: Rows
+    rows: LedgerRows
 
     @property
     def n_actions(self) -> int:
@@ -456,7 +456,7 @@ class Ledger:
             _check_alike(log.contexts, first[which])
         order = np.argsort(which, kind="stable")
         _, rounds = np.unique(log.rounds, return_inverse=True)
-        rows = Rows(
+        rows = LedgerRows(
             starts=np.concatenate([[0], np.cumsum(np.bincount(which))]).astype(np.int64),
             actions=log.actions[order],
             rewards=log.rewards[order],

@@ -14,7 +14,7 @@ from pacbandits.certificate.certificate import Bets, Certificate, Json, ToldOfLo
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyAgainst, AnyLedger, alone, choose, plan_moves
-from pacbandits.certificate.summed.limits import RELEASED_LIMITS, Limits
+from pacbandits.certificate.summed.limits import RELEASED_LIMITS, RowLimits
 from pacbandits.confidence import (
     UNSEEN_PART,
     best_threshold,
@@ -260,7 +260,7 @@ class Evidence:
     by_rule: bool = False
     learning: Learning | None = None
     digest: str | None = None
-    limits: Limits | None = None
+    limits: RowLimits | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)

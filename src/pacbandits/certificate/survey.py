@@ -29,7 +29,7 @@ from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyLedger, Ledger
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.certificate.worth import Decided, Weighable, Weighing
 from pacbandits.policies.base import check_memory
 from pacbandits.records import Log, Policy
@@ -66,7 +66,7 @@ class LogSurvey(Weighable, Protocol):
     @property
     def rows(self) -> int: ...
     @property
-    def limits(self) -> Limits | None: ...
+    def limits(self) -> RowLimits | None: ...
     @property
     def digest(self) -> str: ...
 

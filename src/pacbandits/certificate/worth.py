@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.alarms import Check, alarm_words, look
+from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.certificate.certificate import (
     ORDERED,
     ROUNDS,
@@ -93,7 +93,7 @@ class Worth:
     samples: int
     units: int | None
     assumptions: tuple[str, ...]
-    checks: tuple[Check, ...] = ()
+    checks: tuple[AssumptionCheck, ...] = ()
     measured_by: str = ""
 
     @property
@@ -253,7 +253,7 @@ class Confidence:
     part: float = 1.0
     shuffled: bool = False
     assumptions: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[AssumptionCheck, ...] = ()
     measured_by: str = ""
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats
 from pacbandits.certificate import Certificate, Interval, Ledger, Worth, evaluate, measure_worth
-from pacbandits.certificate.alarms import Check, look
+from pacbandits.certificate.alarms import AssumptionCheck, look
 from pacbandits.checks import instance
 from pacbandits.design import Shifted, price_propensities
 from pacbandits.errors import InputError, plain
@@ -131,7 +131,7 @@ MAX_LEAVES = 256  # that are told of
 
 
 @dataclass(frozen=True)
-class Leaf:
+class SegmentAnalysis:
     """People whom a policy gives the same action for the same reason.
 
     where: who they are, in words.
@@ -150,7 +150,7 @@ class Leaf:
         return {"where": self.where, "share": self.share, "action": self.action, "shares": self.shares}
 
 
-def leaves_of(policy: Policy, log: Log, actions: tuple[str, ...]) -> tuple[Leaf, ...]:
+def leaves_of(policy: Policy, log: Log, actions: tuple[str, ...]) -> tuple[SegmentAnalysis, ...]:
     """The leaves of a policy, from the left; of one that is no tree, all whom it gives the same.
 
     log: who came, and what they got. actions (A,): the names.
@@ -165,11 +165,11 @@ def leaves_of(policy: Policy, log: Log, actions: tuple[str, ...]) -> tuple[Leaf,
     return tuple(_leaf(where, inside, action, played, actions) for where, inside, action in parts[:MAX_LEAVES])
 
 
-def _leaf(where: str, inside: BoolArray, action: int, played: IntArray, actions: tuple[str, ...]) -> Leaf:
+def _leaf(where: str, inside: BoolArray, action: int, played: IntArray, actions: tuple[str, ...]) -> SegmentAnalysis:
     counts = np.bincount(played[inside], minlength=len(actions))
     total = int(counts.sum())
     shares = {name: float(count / total) for name, count in zip(actions, counts, strict=True)} if total else {}
-    return Leaf(where, float(inside.mean()), actions[action], shares)
+    return SegmentAnalysis(where, float(inside.mean()), actions[action], shares)
 
 
 def _tree_parts(
@@ -548,7 +548,7 @@ def _arms(
     return tuple(out)
 
 
-def _health(snapshot: Snapshot, drawn: Log | None, checks: tuple[Check, ...]) -> Json:
+def _health(snapshot: Snapshot, drawn: Log | None, checks: tuple[AssumptionCheck, ...]) -> Json:
     """How many rewards are out or were missed, the smallest probability of an action, and signs against the claim."""
     found, rows = guardrail_of(snapshot), snapshot.rows
     came = rows.reward_sequence < snapshot.sequence

@@ -159,7 +159,7 @@ def _matrix(table: Columns, name: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class SealedTerms:
     """What the entries of a record say.
 
     protocol: as it was published.
@@ -176,7 +176,7 @@ class Terms:
     withdrawn: tuple[int, ...]
 
     @classmethod
-    def of(cls, record: Record) -> Terms:
+    def of(cls, record: Record) -> SealedTerms:
         """What they say, if they can be read."""
         numbers = [number for number, *_ in record.entries]
         created = [number for number, _, kind, _, _ in record.entries if kind == "created"]
@@ -214,7 +214,7 @@ class Terms:
         return low, high
 
 
-def contexts_of(record: Record, terms: Terms, rows: IntArray) -> Contexts:
+def contexts_of(record: Record, terms: SealedTerms, rows: IntArray) -> Contexts:
     """The contexts of some rows, coded as the protocol has them."""
     about = terms.protocol.fields("contexts", of="contexts of the protocol")
     names, d = about.texts("names"), len(about.texts("names"))
@@ -228,7 +228,7 @@ def contexts_of(record: Record, terms: Terms, rows: IntArray) -> Contexts:
 # Whether a certificate is the one that a sealed record comes to: its stakes, models, leaders, ε and part of δ.
 
 
-def wrong_certificate(log: Log, terms: Terms, certificate: Certificate) -> list[str]:
+def wrong_certificate(log: Log, terms: SealedTerms, certificate: Certificate) -> list[str]:
     """Why a certificate of a trial is not what the rounds of its record come to; log: the rows that it is of."""
     c, faults = certificate, list[str]()
     n, k = terms.policies.n_actions, len(terms.withdrawn)
@@ -259,7 +259,7 @@ def wrong_certificate(log: Log, terms: Terms, certificate: Certificate) -> list[
     return [*faults, *_wrong_leaders(terms, c, played)]
 
 
-def _wrong_leaders(terms: Terms, c: Certificate, played: list[Round]) -> list[str]:
+def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> list[str]:
     """Whether others lead than was written down, or move weight otherwise than the protocol's algorithm does."""
     if c.leaders is None:
         return []
@@ -374,7 +374,7 @@ def audit(record: Record, certificate: Certificate | None = None, *, head: str |
             f"the head that was noted down is that after {count_of(noted, 'record')}: they are as they were then"
         )
     try:
-        terms = Terms.of(record)
+        terms = SealedTerms.of(record)
         found += _wrong_rounds(record, terms)
         found += _wrong_times(record, terms)
         found += _wrong_people(record, terms)
@@ -446,7 +446,7 @@ def _replay(record: Record) -> tuple[list[str], list[bytes]]:
     return [], heads
 
 
-def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
+def _wrong_rounds(record: Record, terms: SealedTerms) -> list[str]:
     """Whether rounds follow each other, begin before their rows, and give the probabilities of these."""
     faults, rounds = list[str](), terms.rounds
     if [one.number for one in rounds] != list(range(len(rounds))):
@@ -470,7 +470,7 @@ def _wrong_rounds(record: Record, terms: Terms) -> list[str]:
     return faults
 
 
-def _wrong_times(record: Record, terms: Terms) -> list[str]:
+def _wrong_times(record: Record, terms: SealedTerms) -> list[str]:
     """Whether times go back, or somebody took a time for past before there was a record of it."""
     count, window = int(record.about["sequence"]), terms.late.window
     times, faults = np.zeros(count, dtype=np.int64), list[str]()
@@ -495,7 +495,7 @@ def _wrong_times(record: Record, terms: Terms) -> list[str]:
     return faults
 
 
-def _wrong_people(record: Record, terms: Terms) -> list[str]:
+def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
     """Whether visits are counted in their order, and people are of the holdout as the protocol says."""
     faults = list[str]()
     units = np.ascontiguousarray(record.marks.astype(np.uint8)).view(f"V{record.marks.shape[1]}").reshape(-1)
@@ -514,7 +514,7 @@ def _wrong_people(record: Record, terms: Terms) -> list[str]:
     return faults
 
 
-def _wrong_log(record: Record, terms: Terms) -> list[str]:
+def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
     """Whether the log in the file is that of the record: what is counted, as often, and as what."""
     log, counted, faults = record.log, np.flatnonzero(record.counted), list[str]()
     if log.units is not None or log.least is not None or log.known is None or log.repeats.max() > 1:
@@ -538,14 +538,14 @@ def _wrong_log(record: Record, terms: Terms) -> list[str]:
     return faults
 
 
-def _came(record: Record, terms: Terms, sequence: int, at: int) -> BoolArray:
+def _came(record: Record, terms: SealedTerms, sequence: int, at: int) -> BoolArray:
     """Of which rows the reward was in, when there were so many records, at that time."""
     reward = record.outcomes["reward"]
     came = (reward.sequence < sequence) & (reward.late == 0)
     return came if terms.late.window is None else came | (record.at + terms.late.window < at)
 
 
-def _wrong_rows(record: Record, terms: Terms) -> list[str]:
+def _wrong_rows(record: Record, terms: SealedTerms) -> list[str]:
     """Whether rewards, when they were known, and which rows count follow from the records."""
     faults, rounds = list[str](), terms.rounds
     sequence, at, n = int(record.about["sequence"]), int(record.about["at"]), len(record)

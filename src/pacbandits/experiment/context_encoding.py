@@ -27,7 +27,7 @@ _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
 _MICROSECONDS_AN_HOUR = 3_600_000_000
 
 
-class Column(NamedTuple):
+class FeatureColumn(NamedTuple):
     """A column that is a feature.
 
     place: of the feature.
@@ -89,7 +89,7 @@ class Encoder:
     """
 
     contexts: Contexts
-    columns: tuple[Column, ...]
+    columns: tuple[FeatureColumn, ...]
     dates: tuple[DateColumn, ...]
     lenient: bool
 
@@ -177,7 +177,7 @@ class Encoder:
             raise self._unknown(given)
         return made
 
-    def _label(self, column: Column, value: object) -> float:
+    def _label(self, column: FeatureColumn, value: object) -> float:
         """The code of what is no known label, if it may stand for one."""
         if value is None or (isinstance(value, float) and isnan(value)):
             return _missing(column)
@@ -214,15 +214,15 @@ class Encoder:
         )
 
 
-def _column(contexts: Contexts, place: int, name: str) -> Column:
+def _column(contexts: Contexts, place: int, name: str) -> FeatureColumn:
     """How a feature that is a column of its own is read."""
     labels, values = contexts.categories[place], contexts.features[:, place]
     if labels is not None:
         missing = float(len(labels) - 1) if tells_missing(labels) else None
-        return Column(place, name, {label: code for code, label in enumerate(labels)}, missing, False)
+        return FeatureColumn(place, name, {label: code for code, label in enumerate(labels)}, missing, False)
     known = values[~np.isnan(values)]
     flags = bool(np.isin(known, (0.0, 1.0)).all())
-    return Column(place, name, None, np.nan if len(known) < len(values) else None, flags)
+    return FeatureColumn(place, name, None, np.nan if len(known) < len(values) else None, flags)
 
 
 def _missing_date(contexts: Contexts, places: Mapping[Part, int]) -> tuple[float, ...] | None:
@@ -231,7 +231,7 @@ def _missing_date(contexts: Contexts, places: Mapping[Part, int]) -> tuple[float
     return None if any(one is None for one in columns) else tuple(one for one in columns if one is not None)
 
 
-def _missing(column: Column) -> float:
+def _missing(column: FeatureColumn) -> float:
     """The number that stands for a missing value, or a sentence."""
     if column.missing is None:
         raise InputError(
@@ -240,7 +240,7 @@ def _missing(column: Column) -> float:
     return column.missing
 
 
-def _number(column: Column, value: object) -> float:
+def _number(column: FeatureColumn, value: object) -> float:
     """A value of a column of numbers that is no ordinary float or integer."""
     if value is None or (isinstance(value, float) and isnan(value) and column.missing is not None):
         return _missing(column)
@@ -298,7 +298,7 @@ def _hour(when: date | time) -> float:
     return (seconds * 1_000_000 + when.microsecond) / float(_MICROSECONDS_AN_HOUR)
 
 
-def _reader(column: Column) -> Callable[[list[float]], Any]:
+def _reader(column: FeatureColumn) -> Callable[[list[float]], Any]:
     """What reads the value of a column from the features of a row."""
     place, missing = column.place, column.missing
     if column.codes is None:

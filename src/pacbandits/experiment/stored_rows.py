@@ -32,7 +32,7 @@ REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
 OUTCOME_KINDS = {"reward": REWARD, "guardrail": GUARDRAIL}
 
 
-class Column(NamedTuple):
+class StoredField(NamedTuple):
     """How a field is stored.
 
     kind: int, float, str, or bytes; of an assignment, bytes are float64 in little-endian order.
@@ -51,7 +51,12 @@ class Column(NamedTuple):
     default: Any = None
 
 
-KEY, SMALL, SMALL_KEY, SEALED = Column(key=True), Column(small=True), Column(key=True, small=True), Column(sealed=True)
+KEY, SMALL, SMALL_KEY, SEALED = (
+    StoredField(key=True),
+    StoredField(small=True),
+    StoredField(key=True, small=True),
+    StoredField(sealed=True),
+)
 Small = Annotated[int, SMALL]
 
 
@@ -183,11 +188,11 @@ class AnalysisRow(NamedTuple):
 
 
 @cache
-def columns_of(row: type[NamedTuple]) -> dict[str, Column]:
+def columns_of(row: type[NamedTuple]) -> dict[str, StoredField]:
     """The columns of a row, in their order."""
-    out: dict[str, Column] = {}
+    out: dict[str, StoredField] = {}
     for name, hint in get_type_hints(row, include_extras=True).items():
-        how = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Column)), Column())
+        how = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, StoredField)), StoredField())
         bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         kinds = get_args(bare) or (bare,)
         kind = next(one for one in kinds if one is not NoneType)

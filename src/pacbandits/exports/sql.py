@@ -231,14 +231,14 @@ def to_sql(
     if draw is not None:
         text(draw, name="draw")
     made = made_of_dates(policy, dates)
-    columns = Columns({} if dialect is None else dates_in(made, own), own)
+    columns = SqlColumns({} if dialect is None else dates_in(made, own), own)
     comments = "" if dialect is not None else "".join(date_comment(name, part) for name, part in made.items())
     if not isinstance(policy, Mixture):
         return comments + _decision(decision_of(policy), names, "", columns)
     return comments + _mixture(policy, names, _checked_draw(draw), columns)
 
 
-class Columns(dict[str, str]):
+class SqlColumns(dict[str, str]):
     """What stands for each feature: what is made of a date, or else the column of its name, quoted.
 
     made: of dates.
@@ -253,7 +253,7 @@ class Columns(dict[str, str]):
         return self.dialect.name(feature)
 
 
-def _mixture(mixture: Mixture, names: Sequence[str], draw: str, columns: Columns) -> str:
+def _mixture(mixture: Mixture, names: Sequence[str], draw: str, columns: SqlColumns) -> str:
     """The decision of each policy where the draw stands for it; a draw outside [0, 1), or none, gives NULL."""
     out = ["CASE", f"{_INDENT}WHEN {draw} < 0.0 THEN NULL"]
     for policy, bound in zip(mixture.policies, mixture.bounds, strict=True):
@@ -274,7 +274,7 @@ def _checked_draw(draw: str | None) -> str:
     return f"({checked(draw)})"
 
 
-def _decision(decision: RuleList | LargestScore, names: Sequence[str], indent: str, columns: Columns) -> str:
+def _decision(decision: RuleList | LargestScore, names: Sequence[str], indent: str, columns: SqlColumns) -> str:
     """The expression; `indent` stands before all its lines but the first."""
     if isinstance(decision, LargestScore):
         return _largest(decision, names, indent, columns)
@@ -291,7 +291,7 @@ def _case(whens: Sequence[tuple[str, str]], otherwise: str, indent: str) -> str:
     return f"CASE{lines}{inner}ELSE {otherwise}\n{indent}END"
 
 
-def _condition(condition: Condition, columns: Columns) -> str:
+def _condition(condition: Condition, columns: SqlColumns) -> str:
     match condition:
         case NumberAtMost():
             said = f"{columns[condition.feature]} <= {float(condition.most)!r}"
@@ -304,7 +304,7 @@ def _condition(condition: Condition, columns: Columns) -> str:
     return f"({said} OR {columns[condition.feature]} IS NULL)" if condition.or_missing else said
 
 
-def _largest(decision: LargestScore, names: Sequence[str], indent: str, columns: Columns) -> str:
+def _largest(decision: LargestScore, names: Sequence[str], indent: str, columns: SqlColumns) -> str:
     """The first action whose score no later one exceeds: those before it were exceeded."""
     lengths = [1 + len(terms) for terms in decision.scores]
     written = (len(lengths) - 1) * sum(lengths)
@@ -324,13 +324,13 @@ def _largest(decision: LargestScore, names: Sequence[str], indent: str, columns:
     return _case(whens, names[-1], indent) if whens else names[-1]
 
 
-def _sum(terms: Sequence[Term], columns: Columns) -> str:
+def _sum(terms: Sequence[Term], columns: SqlColumns) -> str:
     """Terms added up one after the other, in double precision from the first."""
     zero = f"CAST(0.0 AS {columns.dialect.double})"
     return f"({' + '.join([zero, *(_term(term, columns) for term in terms)])})"
 
 
-def _term(term: Term, columns: Columns) -> str:
+def _term(term: Term, columns: SqlColumns) -> str:
     match term.column:
         case None:
             return f"({term.constant!r})"

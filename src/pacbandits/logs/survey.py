@@ -28,8 +28,8 @@ from pacbandits.logs.watches import (
     Clips,
     Clock,
     Extremes,
+    IdentifierWatch,
     Labels,
-    Numbers,
     Order,
     Plays,
     Propensities,
@@ -151,7 +151,7 @@ class _Looking:
         kinds = parts.kinds
         self.texts = {n: Labels(n, coded=n in parts.coded) for n in self._wanted() if is_text(kinds[n])}
         counted = [n for n, kind in kinds.items() if pa.types.is_integer(kind) and is_counted(n)]
-        self.numbers = {n: Numbers(n) for n in counted if n not in self._told()}
+        self.numbers = {n: IdentifierWatch(n) for n in counted if n not in self._told()}
         self.clocks = {n: Clock(n) for n in self._wanted() if is_temporal(kinds[n]) and not is_own(n)}
         self.tally = RoundTally(has_rounds="round" in kinds, has_repeats="repeats" in kinds)
         self.order = (
@@ -247,7 +247,7 @@ class _Looking:
     def told(self) -> Survey:
         """The result of the survey."""
         places = np.concatenate(self.places)
-        counters: dict[str, Labels | Numbers] = {**self.numbers, **self.texts}
+        counters: dict[str, Labels | IdentifierWatch] = {**self.numbers, **self.texts}
         estimated = tuple(_estimate_words(name) for name, counter in counters.items() if counter.is_estimated)
         whole = Whole(
             rows=self.parts.n_rows,

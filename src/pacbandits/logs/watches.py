@@ -281,7 +281,7 @@ def _each_once(values: IntArray) -> IntArray:
     return values[np.append(True, values[1:] != values[:-1])] if len(values) else values
 
 
-class Numbers:
+class IdentifierWatch:
     """A column of whole numbers that may be identifiers: how many different ones there are.
 
     name: of the column.

@@ -45,7 +45,7 @@ _TIED_HEIGHT_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class HullPoint:
     """A policy as a point of the plane.
 
     policy: itself.
@@ -70,7 +70,7 @@ class Walk:
     prices: the finite ones at which the highest point of the class is among the points.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[HullPoint, ...]
     prices: tuple[float, ...]
 
     def bound(self, offset: Callable[[float], float]) -> float:
@@ -94,14 +94,14 @@ def walk_hull(
     lines plus ψ is least. Every call finds a new vertex of the hull or proves that there is none above the edge: the
     walk ends. It starts with the most worth (price 0) and the least use (price ∞).
     """
-    points: list[Point] = []
+    points: list[HullPoint] = []
     prices: list[float] = []
     sums = float(np.abs(worth).sum()), float(np.abs(use).sum())
 
-    def ask(price: float) -> Point:
+    def ask(price: float) -> HullPoint:
         policy = policies.argmax(contexts, worth - price * use if price < math.inf else -use)
         actions = policy(contexts)
-        points.append(Point(policy, total(worth, actions), total(use, actions)))
+        points.append(HullPoint(policy, total(worth, actions), total(use, actions)))
         if price < math.inf:
             prices.append(price)
         return points[-1]

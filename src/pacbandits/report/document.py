@@ -109,7 +109,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Interval:
+class IntervalLine:
     """An estimate with its interval.
 
     label: what is estimated.
@@ -133,7 +133,7 @@ class Intervals:
     zero: whether 0, no gain, is marked.
     """
 
-    rows: tuple[Interval, ...]
+    rows: tuple[IntervalLine, ...]
     title: str = ""
     zero: bool = False
 

@@ -12,7 +12,7 @@ from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Wo
 from pacbandits.certificate.certificate import count_words
 from pacbandits.certificate.worth import Interval
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.policies.trees.tree_policy import Branch, Node, TreePolicy
+from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
 from pacbandits.records import Lottery, likeliest
 from pacbandits.records.log import Log
 from pacbandits.records.log_metadata import UNIT_RANGE
@@ -126,7 +126,7 @@ def tree_block(root: Node, names: Sequence[str], shares: Iterable[float | None],
     left = iter(shares)
 
     def block_of(node: Node) -> d.Branch | d.Leaf:
-        if not isinstance(node, Branch):
+        if not isinstance(node, TreeSplit):
             return d.Leaf(call(node, names), node, next(left, None))
         return d.Branch(node.test.describe(), block_of(node.then), block_of(node.otherwise))
 
@@ -148,9 +148,11 @@ def _value(s: Summary) -> Iterable[Block]:
     assert s.worth is not None
     worth, names = s.worth, [plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]]
 
-    def drawn(label: str, one: Interval, *, difference: bool) -> d.Interval:
+    def drawn(label: str, one: Interval, *, difference: bool) -> d.IntervalLine:
         low, high = (None, None) if one.empty else (one.low, one.high)
-        return d.Interval(label, interval_words(one, percent=s.percent, difference=difference), one.estimate, low, high)
+        return d.IntervalLine(
+            label, interval_words(one, percent=s.percent, difference=difference), one.estimate, low, high
+        )
 
     each = "person" if s.certificate.units is None else "visit, by person"
     means = [("the rule", worth.value), *((f"always {name}", worth.singles[k]) for k, name in enumerate(names))]

@@ -17,7 +17,7 @@ from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
 from pacbandits.logs.raw_log import CLIPPED
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.trees.tree_policy import Branch, Node, TreePolicy
+from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
 from pacbandits.records import Log, Lottery, likeliest
 from pacbandits.records.column_types import tells_of_return
 from pacbandits.records.log_metadata import UNIT_RANGE
@@ -92,7 +92,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class GroupResult:
     """Where a tree ends.
 
     conditions: what leads there, in words.
@@ -208,7 +208,7 @@ class Summary:
     certificate: Certificate
     worth: Worth | None
     actions: tuple[str, ...]
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[GroupResult, ...]
     marks: tuple[Mark, ...]
     ahead: Outlook | None = None
     target: float | None = None
@@ -473,13 +473,13 @@ def _price(certificate: Certificate, log: Log, policies: PolicyClass, names: tup
     return Price(policies.mean_cost(certificate.policy, rows), policies.budget, limited if shares else ())
 
 
-def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Leaf, ...]:
+def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[GroupResult, ...]:
     """The leaves of a tree from left to right, with what the log tells of each."""
-    found: list[Leaf] = []
+    found: list[GroupResult] = []
     low, unit = log.reward_range[0], log.reward_range[1] - log.reward_range[0]
 
     def walk(node: Node, conditions: tuple[str, ...], there: BoolArray) -> None:
-        if isinstance(node, Branch):
+        if isinstance(node, TreeSplit):
             passed, words = node.test(log.contexts), node.test.describe()
             walk(node.then, (*conditions, words), there & passed)
             walk(node.otherwise, (*conditions, f"not ({words})"), there & ~passed)
@@ -491,7 +491,7 @@ def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Leaf,
             mean = float(weights @ log.rewards[mine] / weights.sum()) if mine.any() else np.nan
             estimates.append(low + unit * mean)
         rows = int(log.repeats[there].sum())
-        found.append(Leaf(conditions, call(node, names), rows, rows / log.samples, tuple(estimates)))
+        found.append(GroupResult(conditions, call(node, names), rows, rows / log.samples, tuple(estimates)))
 
     walk(policy.root, (), np.ones(len(log), dtype=np.bool_))
     return tuple(found)

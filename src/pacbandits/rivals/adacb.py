@@ -39,7 +39,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
 from pacbandits.rivals.inverse_gaps import inverse_gaps, linear_entropy
-from pacbandits.rivals.regression import Coordinates, Regression, best_by_regression, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, Regression, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
 
@@ -95,7 +95,7 @@ class Disagreement:
     before: that of the round before.
     """
 
-    coordinates: Coordinates
+    coordinates: ContextCoordinates
     functions: ConfidenceSet
     share: float = 1.0
     before: float = 1.0
@@ -161,7 +161,7 @@ class AdaCb(Budgeted):
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Disagreement:
         """Any function may be right, and they disagree everywhere."""
-        coordinates = Coordinates.of(contexts)
+        coordinates = ContextCoordinates.of(contexts)
         nothing = Seen.nothing(contexts, n_actions=policies.n_actions)
         return Disagreement(coordinates, self._functions(nothing, coordinates))
 
@@ -188,6 +188,6 @@ class AdaCb(Budgeted):
         """The policy that the regression likes best."""
         return best_by_regression(state.policies, seen, coordinates=memory.coordinates)
 
-    def _functions(self, seen: Seen, coordinates: Coordinates) -> ConfidenceSet:
+    def _functions(self, seen: Seen, coordinates: ContextCoordinates) -> ConfidenceSet:
         model = fit_ridge(seen, coordinates=coordinates)
         return ConfidenceSet(model, self.squared_error(model.dimension, seen.samples))

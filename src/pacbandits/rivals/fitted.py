@@ -10,7 +10,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import Budgeted, RivalState
-from pacbandits.rivals.regression import Coordinates, Regression, best_by_regression, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, Regression, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan
 
@@ -36,12 +36,12 @@ class Fitted(Budgeted):
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
         """The policy of the class that a fit likes best."""
-        return best_by_regression(state.policies, seen, coordinates=Coordinates.of(state.contexts))
+        return best_by_regression(state.policies, seen, coordinates=ContextCoordinates.of(state.contexts))
 
 
 def _fit(seen: Seen, contexts: Contexts) -> Regression:
     """Features are centred and scaled as those of the contexts that were known beforehand."""
-    return fit_ridge(seen, coordinates=Coordinates.of(contexts))
+    return fit_ridge(seen, coordinates=ContextCoordinates.of(contexts))
 
 
 def check_radius(radius: object) -> RadiusRule:

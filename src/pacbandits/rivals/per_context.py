@@ -54,7 +54,7 @@ Growth = Annotated[float, About("the size of a round, as a share of what was see
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class CellTally:
     """What was seen of every context and action.
 
     plays (C, A): how often it was played.
@@ -65,7 +65,7 @@ class Tally:
     sums: FloatArray
 
     @classmethod
-    def empty(cls, n_contexts: int, n_actions: int) -> Tally:
+    def empty(cls, n_contexts: int, n_actions: int) -> CellTally:
         """Nothing seen."""
         return cls(np.zeros((n_contexts, n_actions)), np.zeros((n_contexts, n_actions)))
 
@@ -74,7 +74,7 @@ class Tally:
         """(C, A); 0 where nothing was played."""
         return self.sums / np.maximum(self.plays, 1.0)
 
-    def with_log(self, log: Log) -> Tally:
+    def with_log(self, log: Log) -> CellTally:
         """The same and a round more."""
         n_contexts, n_actions = self.plays.shape
         cells = log.contexts.require_ids(below=n_contexts) * n_actions + log.actions
@@ -83,7 +83,7 @@ class Tally:
             np.bincount(cells, weights=weights, minlength=self.plays.size).reshape(self.plays.shape)
             for weights in (repeats, repeats * log.rewards)
         )
-        return Tally(self.plays + plays, self.sums + sums)
+        return CellTally(self.plays + plays, self.sums + sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Bounds:
     upper: FloatArray
 
     @classmethod
-    def of(cls, tally: Tally, *, noise: float, confidence: float) -> Bounds:
+    def of(cls, tally: CellTally, *, noise: float, confidence: float) -> Bounds:
         """Means ± radii, cut to [0, 1], where mean rewards are known to lie."""
         radius = arm_radius(tally.plays, noise=noise, confidence=confidence)
         return cls(tally.means, np.maximum(tally.means - radius, 0.0), np.minimum(tally.means + radius, 1.0))
@@ -173,7 +173,7 @@ class PerContextState(State):
     occurs: BoolArray = field(kw_only=True)
     decided: BoolArray = field(kw_only=True)
     choices: IntArray = field(kw_only=True)
-    tally: Tally = field(kw_only=True)
+    tally: CellTally = field(kw_only=True)
 
     @property
     def undecided(self) -> int:
@@ -267,7 +267,7 @@ class PerContext:
             occurs=occurs,
             decided=np.zeros(n_contexts, dtype=np.bool_),
             choices=choices,
-            tally=Tally.empty(n_contexts, n_actions),
+            tally=CellTally.empty(n_contexts, n_actions),
         )
 
     def design(self, state: PerContextState, *, progress: Progress | None = None) -> Plan | None:
@@ -329,5 +329,5 @@ class PerContext:
         """L: each of the contexts that can come has an equal part of δ."""
         return arm_confidence(self.delta, n_contexts=int(state.occurs.sum()), n_actions=state.policies.n_actions)
 
-    def _bounds(self, state: PerContextState, tally: Tally) -> Bounds:
+    def _bounds(self, state: PerContextState, tally: CellTally) -> Bounds:
         return Bounds.of(tally, noise=self.noise, confidence=self._confidence(state))

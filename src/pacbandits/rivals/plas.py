@@ -33,7 +33,7 @@ from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
-from pacbandits.rivals.regression import DEFAULT_RIDGE, Coordinates, Regression, fit_ridge
+from pacbandits.rivals.regression import DEFAULT_RIDGE, ContextCoordinates, Regression, fit_ridge
 from pacbandits.rivals.samplers import RuleSampler
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
@@ -46,7 +46,7 @@ Floor = Annotated[float, About("the least that the variance of rewards is taken 
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class PlasMemory:
     """What is kept between rounds.
 
     coordinates: of contexts, for the regression.
@@ -55,7 +55,7 @@ class Moments:
     scores (n, A): what sums to samples × V(π), each round by the predictions before it.
     """
 
-    coordinates: Coordinates
+    coordinates: ContextCoordinates
     mean: Regression | None
     square: Regression | None
     scores: FloatArray
@@ -114,12 +114,12 @@ class Plas(Budgeted):
         """The largest that a variance can be: 1/4 in [0, 1]."""
         return 0.25 if self.rewards.in_unit else self.rewards.second_moment
 
-    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Moments:
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> PlasMemory:
         """Nothing fitted."""
         known = contexts.tallied()
-        return Moments(Coordinates.of(contexts), None, None, np.zeros((len(known), policies.n_actions)))
+        return PlasMemory(ContextCoordinates.of(contexts), None, None, np.zeros((len(known), policies.n_actions)))
 
-    def variances(self, memory: Moments, contexts: Contexts, *, n_actions: int) -> FloatArray:
+    def variances(self, memory: PlasMemory, contexts: Contexts, *, n_actions: int) -> FloatArray:
         """σ² as (n, A): E[r²] − E[r]² as fitted, and the largest there is for the share that is not known yet."""
         if memory.mean is None or memory.square is None:
             return np.full((len(contexts), n_actions), self.largest)
@@ -129,15 +129,15 @@ class Plas(Budgeted):
 
     def play(self, state: RivalState) -> Play:
         """Actions by the variances of their rewards."""
-        memory: Moments = state.memory
+        memory: PlasMemory = state.memory
         n_actions = state.policies.n_actions
         return Play(
             RuleSampler(n_actions, lambda contexts: shares(self.variances(memory, contexts, n_actions=n_actions)))
         )
 
-    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Moments:
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> PlasMemory:
         """The scores of the round by the predictions before it, and the fit after it."""
-        memory: Moments = state.memory
+        memory: PlasMemory = state.memory
         predictions = self._predicted(memory, seen)
         before = len(state.seen.counts)
         scores = seen.doubly_robust(predictions)
@@ -146,7 +146,7 @@ class Plas(Budgeted):
         square = fit_ridge(replace(seen, sums=seen.squares), coordinates=memory.coordinates)
         return replace(memory, mean=mean, square=square, scores=scores)
 
-    def _predicted(self, memory: Moments, seen: Seen) -> FloatArray:
+    def _predicted(self, memory: PlasMemory, seen: Seen) -> FloatArray:
         """Mean rewards (n, A) of the seen contexts as fitted, 0 before anything is."""
         if memory.mean is None:
             return np.zeros(seen.plays.shape)

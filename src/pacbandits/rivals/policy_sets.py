@@ -38,7 +38,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id, sum_scores
 from pacbandits.records import Chosen, Contexts, Log, check_log
 from pacbandits.rivals.base import DEFAULT_GROWTH, Growth, Play, Rival, RivalState, check_listed
-from pacbandits.rivals.regression import Coordinates, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, fit_ridge
 from pacbandits.rivals.samplers import even
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
@@ -232,7 +232,7 @@ def policy_set(
         )
     if log.rewards.min() < 0 or log.rewards.max() > 1:
         raise InputError("a policy set needs rewards in [0, 1]; rescale them")
-    coordinates = Coordinates.of(log.contexts)
+    coordinates = ContextCoordinates.of(log.contexts)
     reach = listed.n_actions / positive(truncation, name="truncation")
     known = PolicySet.nothing(len(listed), reach=reach)
     seen = Seen.nothing(log.contexts, n_actions=listed.n_actions)
@@ -247,7 +247,7 @@ def policy_set(
     return known, stopped
 
 
-def predicted(seen: Seen, contexts: Contexts, *, coordinates: Coordinates) -> FloatArray:
+def predicted(seen: Seen, contexts: Contexts, *, coordinates: ContextCoordinates) -> FloatArray:
     """Rewards (n, A) in [0, 1] as regression on what was seen has them."""
     return np.clip(fit_ridge(seen, coordinates=coordinates).predict(contexts), 0.0, 1.0)
 
@@ -260,7 +260,7 @@ class Known:
     values: of every policy, as far as they are known.
     """
 
-    coordinates: Coordinates
+    coordinates: ContextCoordinates
     values: PolicySet
 
 
@@ -309,7 +309,7 @@ class PolicySets(Rival):
         """Nothing is known; raises unless the policies can be listed."""
         listed = check_listed(policies, name=self.name, most=MOST_POLICIES)
         nothing = PolicySet.nothing(len(listed), reach=listed.n_actions / self.truncation)
-        return Known(Coordinates.of(contexts), nothing)
+        return Known(ContextCoordinates.of(contexts), nothing)
 
     def play(self, state: RivalState) -> Play:
         """All actions alike."""

@@ -37,7 +37,7 @@ from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Chosen, Contexts, Log, Policy
 from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
-from pacbandits.rivals.regression import Coordinates, Regression, best_by_model, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, Regression, best_by_model, fit_ridge
 from pacbandits.rivals.samplers import even
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
@@ -124,7 +124,7 @@ class ResponseDesign:
     sampler: how the next round is played; None before the first, in which all actions are alike.
     """
 
-    coordinates: Coordinates
+    coordinates: ContextCoordinates
     alpha: float
     risk: float = 1.0
     error: float = 1.0
@@ -173,7 +173,7 @@ class ProportionalResponse(Budgeted):
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> ResponseDesign:
         """Nothing fitted, and α as all actions alike have it."""
-        return ResponseDesign(Coordinates.of(contexts), alpha=float(policies.n_actions))
+        return ResponseDesign(ContextCoordinates.of(contexts), alpha=float(policies.n_actions))
 
     def play(self, state: RivalState) -> Play:
         """As designed after the last round."""

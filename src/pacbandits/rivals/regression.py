@@ -65,7 +65,7 @@ class Regression(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class ContextCoordinates:
     """How contexts become rows of numbers: a 1, numeric features centred and scaled, and one column a label.
 
     numeric: columns of the features that are numbers.
@@ -79,7 +79,7 @@ class Coordinates:
     labelled: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, contexts: Contexts) -> Coordinates:
+    def of(cls, contexts: Contexts) -> ContextCoordinates:
         """As these contexts suggest."""
         numeric = np.array([i for i, labels in enumerate(contexts.categories) if labels is None], dtype=np.int64)
         labelled = tuple((i, len(labels)) for i, labels in enumerate(contexts.categories) if labels is not None)
@@ -110,7 +110,7 @@ class ActionRegressions:
     ridge: λ.
     """
 
-    coordinates: Coordinates
+    coordinates: ContextCoordinates
     parameters: FloatArray
     inverses: FloatArray
     ridge: float
@@ -193,7 +193,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ContextActionMeans:
     """A mean for every context and action; of contexts that are not known it is 0, with the width that λ gives.
 
     ids (n,): of the contexts, rising.
@@ -246,7 +246,7 @@ class Table:
         return where, self.ids[where] == asked
 
 
-def fit_ridge(seen: Seen, *, coordinates: Coordinates, ridge: float = DEFAULT_RIDGE) -> Regression:
+def fit_ridge(seen: Seen, *, coordinates: ContextCoordinates, ridge: float = DEFAULT_RIDGE) -> Regression:
     """Ridge regression of what was seen; coordinates: of its contexts' features, fixed beforehand."""
     contexts = seen.contexts
     if contexts.phi is not None:
@@ -258,7 +258,7 @@ def fit_ridge(seen: Seen, *, coordinates: Coordinates, ridge: float = DEFAULT_RI
     if not contexts.n_features and contexts.ids is not None:
         order = np.argsort(contexts.ids, kind="stable")
         precisions = (ridge + seen.plays)[order]
-        return Table(contexts.ids[order], seen.sums[order] / precisions, precisions, ridge)
+        return ContextActionMeans(contexts.ids[order], seen.sums[order] / precisions, precisions, ridge)
     rows = coordinates(contexts)
     grams = np.stack([(rows * weights[:, None]).T @ rows for weights in seen.plays.T])
     inverses = _inverted(grams + ridge * np.eye(rows.shape[1]))
@@ -293,7 +293,7 @@ def _mixed(bits: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dty
     return bits ^ (bits >> np.uint64(31))
 
 
-def best_by_regression(policies: PolicyClass, seen: Seen, *, coordinates: Coordinates) -> tuple[Policy, int]:
+def best_by_regression(policies: PolicyClass, seen: Seen, *, coordinates: ContextCoordinates) -> tuple[Policy, int]:
     """The policy that ridge regression likes best where it shrinks towards the mean reward, and the oracle call.
 
     Towards 0, as what is played has it, actions that were played rarely look worse than they are: that suits regret,

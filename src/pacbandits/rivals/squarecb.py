@@ -35,7 +35,7 @@ from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rewards import RewardModel, default_model, no_idea
 from pacbandits.rivals.base import DEFAULT_BUDGET, DEFAULT_GROWTH, Budget, Budgeted, Growth, Play, RivalState
 from pacbandits.rivals.inverse_gaps import InverseGaps, Predictor, linear_entropy
-from pacbandits.rivals.regression import Coordinates, best_by_model, best_by_regression, fit_ridge
+from pacbandits.rivals.regression import ContextCoordinates, best_by_model, best_by_regression, fit_ridge
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
 
@@ -60,7 +60,7 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class SquareCBMemory:
     """What is kept between rounds.
 
     coordinates: of contexts.
@@ -69,7 +69,7 @@ class Learnt:
     model: what was fitted.
     """
 
-    coordinates: Coordinates
+    coordinates: ContextCoordinates
     house: RewardModel | None
     dimension: int
     model: Predictor
@@ -121,20 +121,20 @@ class SquareCb(Budgeted):
         regret = linear_entropy(dimension, samples) + math.log(2.0 / self.delta)
         return self.gamma * math.sqrt(n_actions * samples / regret)
 
-    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Learnt:
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> SquareCBMemory:
         """No idea of rewards."""
-        coordinates = Coordinates.of(contexts)
+        coordinates = ContextCoordinates.of(contexts)
         blank = fit_ridge(Seen.nothing(contexts, n_actions=policies.n_actions), coordinates=coordinates)
         house = default_model(contexts) if self.model == "house" else None
-        return Learnt(coordinates, house, blank.dimension, no_idea(policies.n_actions))
+        return SquareCBMemory(coordinates, house, blank.dimension, no_idea(policies.n_actions))
 
-    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Learnt:
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> SquareCBMemory:
         """The regression of all that was seen."""
         before = state.memory
         if before.house is not None:
-            return Learnt(before.coordinates, before.house, before.dimension, before.house.fit(seen.as_log()))
+            return SquareCBMemory(before.coordinates, before.house, before.dimension, before.house.fit(seen.as_log()))
         fitted = fit_ridge(seen, coordinates=before.coordinates)
-        return Learnt(before.coordinates, None, fitted.dimension, Cut(fitted))
+        return SquareCBMemory(before.coordinates, None, fitted.dimension, Cut(fitted))
 
     def play(self, state: RivalState) -> Play:
         """Inverse gap weighting."""

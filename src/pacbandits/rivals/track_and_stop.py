@@ -54,7 +54,7 @@ Seed = Annotated[int, About("of the draws that say which policy was played", lea
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class ArmTally:
     """What was seen of each arm.
 
     arms (K,): their numbers in the class.
@@ -165,7 +165,7 @@ def optimal_shares(means: FloatArray, *, epsilon: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ListedMixture:
+class ArmMixture:
     """Draw one of the listed policies and do as it says.
 
     policies: the list.
@@ -251,10 +251,10 @@ class TrackAndStop(Rival):
         """The algorithm for this setting."""
         return cls(**cls.common(setting), arms=arms, seed=seed, growth=growth)
 
-    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Tally:
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> ArmTally:
         """No arm was played; raises unless the policies can be listed."""
         if self.arms == "policies":
-            return Tally.nothing(np.arange(len(check_listed(policies, name=self.name, most=MOST_ARMS))))
+            return ArmTally.nothing(np.arange(len(check_listed(policies, name=self.name, most=MOST_ARMS))))
         actions = check_listed(policies, name=self.name, most=10**6).actions(contexts)
         fixed: list[int] = np.flatnonzero((actions == actions[:, :1]).all(axis=1)).tolist()
         # One policy an action is enough, as two that always take it are the same.
@@ -264,7 +264,7 @@ class TrackAndStop(Rival):
                 f"{self.name} with arms=actions needs policies that always take the same action, and none of the "
                 f"{len(actions):,} does; use arms=policies"
             )
-        return Tally.nothing(np.array(sorted(kept.values()), dtype=np.int64))
+        return ArmTally.nothing(np.array(sorted(kept.values()), dtype=np.int64))
 
     def _listed(self, state: RivalState) -> PolicyClass:
         return check_listed(state.policies, name=self.name, most=10**6)
@@ -274,9 +274,9 @@ class TrackAndStop(Rival):
         mixture, share = self._lottery(state)
         return Play(mixture, details={"arms": len(mixture.arms), "share": share})
 
-    def _lottery(self, state: RivalState) -> tuple[ListedMixture, float]:
+    def _lottery(self, state: RivalState) -> tuple[ArmMixture, float]:
         """That, and the share of plays that the best arm so far should have."""
-        tally: Tally = state.memory
+        tally: ArmTally = state.memory
         k = len(tally.arms)
         total = next_checkpoint(state.samples, growth=self.growth)
         explored = bool(tally.plays.min() > 0)
@@ -285,13 +285,13 @@ class TrackAndStop(Rival):
         lacking = np.maximum(goals - tally.plays, 0.0)
         played = lacking > 0
         weights = lacking[played] / lacking.sum()
-        return ListedMixture(self._listed(state), tally.arms[played], weights), float(shares[tally.best])
+        return ArmMixture(self._listed(state), tally.arms[played], weights), float(shares[tally.best])
 
-    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Tally:
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> ArmTally:
         """What was seen of each arm, which are drawn given the actions."""
-        tally: Tally = state.memory
+        tally: ArmTally = state.memory
         # Any lottery with these propensities will do, as then it can have been the one that was played.
-        mixture = plan.sampler if isinstance(plan.sampler, ListedMixture) else self._lottery(state)[0]
+        mixture = plan.sampler if isinstance(plan.sampler, ArmMixture) else self._lottery(state)[0]
         plays, sums = mixture.drawn(log, np.random.default_rng([self.seed, plan.round_number]))
         at = np.searchsorted(tally.arms, mixture.arms)
         more, earned = np.zeros(len(tally.arms)), np.zeros(len(tally.arms))

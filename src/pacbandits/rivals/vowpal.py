@@ -82,7 +82,7 @@ Seed = Annotated[int, About("of the order in which rows are learnt", least=0)]
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class VowpalMemory:
     """What Vowpal Wabbit has learnt.
 
     lines: how contexts are written for it.
@@ -103,7 +103,7 @@ class Learnt:
         return self.lines.n_actions
 
     @classmethod
-    def by(cls, session: Session, lines: Lines, contexts: Contexts, seen: Contexts) -> Learnt:
+    def by(cls, session: Session, lines: Lines, contexts: Contexts, seen: Contexts) -> VowpalMemory:
         """What is in a session; contexts: those that will be asked for; seen: those that came as well."""
         known, table = None, np.empty((0, lines.n_actions))
         if contexts.ids is not None:
@@ -225,19 +225,19 @@ class Vowpal(Budgeted):
             *exploring[self.explore],
         )
 
-    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Learnt:
+    def first_memory(self, policies: PolicyClass, contexts: Contexts) -> VowpalMemory:
         """Nothing learnt."""
         lines = Lines.of(contexts, n_actions=policies.n_actions)
         known = contexts.tallied()
         with Session(lines, arguments=self.arguments(weights=lines.width(known))) as session:
-            return Learnt.by(session, lines, known, known)
+            return VowpalMemory.by(session, lines, known, known)
 
-    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Learnt:
+    def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> VowpalMemory:
         """What is learnt of the round as well."""
-        before: Learnt = state.memory
+        before: VowpalMemory = state.memory
         with Session(before.lines, model=before.model) as session:
             session.learn(log, np.random.default_rng([self.seed, plan.round_number]))
-            return Learnt.by(session, before.lines, state.contexts.tallied(), seen.contexts)
+            return VowpalMemory.by(session, before.lines, state.contexts.tallied(), seen.contexts)
 
     def play(self, state: RivalState) -> Play:
         """What Vowpal Wabbit would."""

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.policies.features import Category, Crossed, Encoder, Given, Number
+from pacbandits.policies.features import Category, Crossed, Encoder, Given, NumberEncoder
 from pacbandits.policies.finite import TablePolicy
 from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.records import Contexts, Policy
-from pacbandits.rivals.regression import Coordinates
+from pacbandits.rivals.regression import ContextCoordinates
 
 Kind = Literal["phi", "features", "ids"]
 
@@ -42,7 +42,7 @@ class Lines:
 
     kind: Kind
     n_actions: int
-    coordinates: Coordinates
+    coordinates: ContextCoordinates
 
     @classmethod
     def of(cls, contexts: Contexts, *, n_actions: int) -> Lines:
@@ -53,7 +53,7 @@ class Lines:
             kind = "phi"
         elif not contexts.n_features and contexts.ids is not None:
             kind = "ids"
-        return cls(kind, n_actions, Coordinates.of(contexts))
+        return cls(kind, n_actions, ContextCoordinates.of(contexts))
 
     def width(self, contexts: Contexts) -> int:
         """How many weights there are for contexts like these."""
@@ -156,7 +156,7 @@ class Costs:
         """Rewards −cost as a feature map, which has no column for the first label of a feature, and its parameter."""
         given = self.lines.coordinates
         encoders: list[Encoder] = [
-            Number(contexts.names[int(column)], float(centre), float(scale))
+            NumberEncoder(contexts.names[int(column)], float(centre), float(scale))
             for column, centre, scale in zip(given.numeric, given.centres, given.scales, strict=True)
         ]
         start = 1 + len(encoders)

@@ -140,7 +140,7 @@ class KeyAsk(Strict):
     scope: KeyScope
 
 
-class LateRule(Strict):
+class LateRewardsRequest(Strict):
     """What becomes of rewards that are late."""
 
     rule: LateRuleName
@@ -154,7 +154,7 @@ class RoundRule(Strict):
     hours: Number | None = None
 
 
-class GuardrailRule(Strict):
+class GuardrailRequest(Strict):
     """A second outcome whose mean must not exceed a limit."""
 
     name: Words
@@ -197,9 +197,9 @@ class ExperimentAsk(Strict):
     unknown_labels: UnknownLabels | None = None
     standard: Words | None = None
     holdout: Number | None = None
-    late: LateRule | None = None
+    late: LateRewardsRequest | None = None
     rounds: RoundRule | None = None
-    guardrail: GuardrailRule | None = None
+    guardrail: GuardrailRequest | None = None
 
     def protocol(self) -> ExperimentProtocol:
         """What is asked for as a protocol.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.local import BlockDigests, whole_digest
@@ -163,7 +163,7 @@ class SummedRows:
     early: Log
     watched: Log
     digest: str
-    limits: Limits
+    limits: RowLimits
     predictions: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     models: RoundModels | None = None
 
@@ -254,7 +254,7 @@ class SummedRows:
         return np.ascontiguousarray(means[0]), np.ascontiguousarray(means[1])
 
 
-def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: Limits | None = None) -> SummedRows:
+def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimits | None = None) -> SummedRows:
     """Read all rows once: arrange them as the certificate states, digest them, and keep the early ones.
 
     limits: instead of those that the certificate records.

@@ -16,7 +16,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.leaders import MAX_SLACK
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.checks import instance
 from pacbandits.confidence import UNSEEN_PART
 from pacbandits.engines import Engine, Source
@@ -102,7 +102,7 @@ def verify_rows(
     engine: Engine,
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
-    limits: Limits | None = None,
+    limits: RowLimits | None = None,
 ) -> tuple[Verdict, Log]:
     """Verify a certificate by sums over the rows of a source; also return the rows to look for drift in."""
     try:

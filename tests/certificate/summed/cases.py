@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from pacbandits.certificate import certify
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.engines import Aggregation, Engine, Local, LogSource, Source, Sums
 from pacbandits.engines.base import add_to, count_blocks, even_stripes
 from pacbandits.policies import Finite, Trees, Trivial
@@ -21,7 +21,7 @@ from pacbandits.rewards import Constant
 from pacbandits.verifier import verify_rows
 
 THREADS = Local("threads")
-SMALL = Limits(early=600, neighbours=200, watched=700)  # so that a log of some thousand rows is a large one
+SMALL = RowLimits(early=600, neighbours=200, watched=700)  # so that a log of some thousand rows is a large one
 N_ACTIONS = 3
 SPLIT = np.array([0.4, 0.3, 0.3])
 

@@ -10,7 +10,7 @@ import pytest
 from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.learning import first_rows
 from pacbandits.certificate.summed.arrangement import NOT_EARLY, scramble, values_at_ranks
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.certificate.summed.survey import arrange_rows, facts_of, learn_policies, survey
 from pacbandits.engines import ROWS_PER_BLOCK, LogSource
 from pacbandits.errors import InputError
@@ -137,7 +137,12 @@ def test_rows_that_teach_a_class_do_not_bet(how):
     numbers = {"rising": numbers, "falling": numbers[::-1], "mixed": rng.permutation(numbers)}[how]
     log = row_log(1500, rounds=numbers)
     surveyed = survey(
-        LogSource(log), engine=THREADS, spec="trees:depth=1", ordered=False, shuffle=False, limits=Limits(400, 100, 400)
+        LogSource(log),
+        engine=THREADS,
+        spec="trees:depth=1",
+        ordered=False,
+        shuffle=False,
+        limits=RowLimits(400, 100, 400),
     )
     learnt = learn_policies(surveyed, "trees:depth=1,bins=4", None)
     assert learnt.learning is not None

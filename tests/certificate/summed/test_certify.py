@@ -10,7 +10,7 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate import certify
 from pacbandits.certificate.certificate import leaders_to_json
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.compiled import using_cores
 from pacbandits.engines import Engine, Local, LogSource
 from pacbandits.errors import InputError
@@ -115,7 +115,7 @@ READ = [name if name in QUICKLY_READ else pytest.param(name, marks=pytest.mark.s
 @pytest.mark.parametrize("name", READ)
 def test_files_give_the_same_bits_whatever_the_log(name, tmp_path):
     kind, log = KINDS[name], KINDS[name].log(KINDS[name].rows, 2)
-    asked = {**QUICK, "limits": Limits(early=400, neighbours=100, watched=500)}
+    asked = {**QUICK, "limits": RowLimits(early=400, neighbours=100, watched=500)}
     found = by_sums(kind, open_set(in_files(log, tmp_path, 3)), Scattered(4), **asked)
     known = by_sums(kind, LogSource(pb.Log.read(tmp_path / "whole.parquet")), **asked)
     assert found.to_json() == known.to_json()

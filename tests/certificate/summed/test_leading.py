@@ -14,7 +14,7 @@ from pacbandits.certificate.choosing import lead_after
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import alone
 from pacbandits.certificate.summed.ledger import SummedLedger, WealthSums
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.certificate.summed.survey import lay_out, survey
 from pacbandits.engines import LogSource
 from pacbandits.policies import Trees, Trivial
@@ -129,7 +129,7 @@ def test_certificates_of_large_logs_are_found_again(name):
     assert found.certified
     verdict = rechecked(found, LogSource(log), TREES, Scattered(2), limits=SMALL, **QUICK)
     assert verdict.faults == ()
-    assert rechecked(found, LogSource(log), TREES, limits=Limits(early=1200), **QUICK).faults != ()
+    assert rechecked(found, LogSource(log), TREES, limits=RowLimits(early=1200), **QUICK).faults != ()
 
 
 def test_passes_over_rows_are_few():

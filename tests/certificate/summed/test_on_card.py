@@ -13,11 +13,18 @@ import pytest
 from pacbandits.certificate.certify import Request, certify_survey
 from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.intervals import GROUP_ROWS
-from pacbandits.certificate.ledger import Rows, add_gaps
+from pacbandits.certificate.ledger import LedgerRows, add_gaps
 from pacbandits.certificate.summed import ledger as certificate_on_card
 from pacbandits.certificate.summed import ledger as questions
 from pacbandits.certificate.summed.arrangement import in_rows, in_shuffled_rows
-from pacbandits.certificate.summed.ledger import GapSums, PartSums, Setting, WealthSums, make_setting, predicts_on_card
+from pacbandits.certificate.summed.ledger import (
+    GapSums,
+    PartSums,
+    ScoreSetting,
+    WealthSums,
+    make_setting,
+    predicts_on_card,
+)
 from pacbandits.certificate.summed.survey import EarlyPlaces, gather, learn_policies, survey_for
 from pacbandits.certificate.summed.worth import BoundSums, ScoreSums
 from pacbandits.certificate.worth import Decided, evaluate_policy
@@ -36,7 +43,7 @@ from pacbandits.policies.summation import summing
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.classes import Trees
 from pacbandits.policies.trees.on_card import small_tree, wanted_codes
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, TreePolicy, TreeSplit
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards import Additive, Neighbours, Regions, RewardModel, Stacked, default_model, lighter, no_idea
 from pacbandits.rewards.base import codes_of, learn_cuts
@@ -68,7 +75,7 @@ def drawn_log(n: int, *, actions: int = 4, seed: int = 0, ids: int = 0, split: s
     return Log.of(contexts, actions=played, rewards=rewards, propensities=propensities, repeats=often)
 
 
-def set_up(log: Log, *, early: int, shuffled: bool = True, model: RewardModel | None = None) -> Setting:
+def set_up(log: Log, *, early: int, shuffled: bool = True, model: RewardModel | None = None) -> ScoreSetting:
     """Rows with so many early ones, and the models of all rounds."""
     n = len(log)
     arrangement = in_shuffled_rows(n, early=early) if shuffled else in_rows(n, early=early)
@@ -264,11 +271,15 @@ def test_stretches_add_up_to_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(LogSource, "blocks", None)
 
 
-def worth_questions(setting: Setting, actions: int) -> tuple[ScoreSums, BoundSums]:
+def worth_questions(setting: ScoreSetting, actions: int) -> tuple[ScoreSums, BoundSums]:
     """Scores and bounds of a policy that is moved between three trees."""
     rounds, rng = setting.n_rounds, np.random.default_rng(3)
-    root = Branch(AtMost("x0", 0.1), Branch(AtMost("x3", 0.2), Branch(AtMost("x4", 0.0), 1, 2), 0), 1)
-    policies = (TreePolicy(root, actions), TreePolicy(2, actions), TreePolicy(Branch(AtMost("x3", 0.0), 3, 2), actions))
+    root = TreeSplit(AtMost("x0", 0.1), TreeSplit(AtMost("x3", 0.2), TreeSplit(AtMost("x4", 0.0), 1, 2), 0), 1)
+    policies = (
+        TreePolicy(root, actions),
+        TreePolicy(2, actions),
+        TreePolicy(TreeSplit(AtMost("x3", 0.0), 3, 2), actions),
+    )
     shares = np.where(rng.random((rounds, 3)) < 0.7, rng.normal(size=(rounds, 3)), 0.0) * 0.5
     decided = Decided(policies, shares, rng.random(rounds) < 0.8)
     stakes = np.outer([*EXPERT_STAKES, 1.5, 0.2], np.ones(rounds))
@@ -341,7 +352,7 @@ def test_the_kernels_of_certificates_make_the_numbers_of_the_processor(monkeypat
 def gaps_of_processor(rows: Any, reference: Any, *, before: int, bits: Any, most: Any) -> Any:
     """What the kernel of gaps makes, by the processor's."""
     n = len(rows)
-    given = Rows(
+    given = LedgerRows(
         starts=np.arange(n + 1),
         actions=rows.actions.astype(np.int64),
         rewards=rows.rewards,
@@ -351,7 +362,7 @@ def gaps_of_processor(rows: Any, reference: Any, *, before: int, bits: Any, most
         propensities=rows.predictions,
         predictions=rows.predictions,
     )
-    given = Rows(*(np.array(one) for one in given))
+    given = LedgerRows(*(np.array(one) for one in given))
     gaps, squares = np.zeros(rows.predictions.shape), np.zeros(rows.predictions.shape)
     mixture = np.repeat(np.array(rows.played)[:, None], rows.predictions.shape[1], axis=1)
     add_gaps(given, mixture, np.array(reference, dtype=np.int64), gaps, squares, 0, n)

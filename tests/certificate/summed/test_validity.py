@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pacbandits.certificate import certify
-from pacbandits.certificate.summed.limits import Limits
+from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.compiled import using_cores
 from pacbandits.engines import LogSource
 from pacbandits.policies import Finite, Trees
@@ -47,7 +47,7 @@ def false_claims(policies, best, *, order, n):
             engine=THREADS,
             delta=DELTA,
             ordered=order == "in order",
-            limits=Limits(early=400, neighbours=100, watched=400),
+            limits=RowLimits(early=400, neighbours=100, watched=400),
             **QUICK,
         )
         claimed += found.certified_epsilon < 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pacbandits.policies import TreePolicy
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreeSplit
 from pacbandits.records import Contexts
 
 
@@ -27,6 +27,6 @@ def same_front(one: object, other: object) -> None:
 
 
 TREE = TreePolicy(
-    root=Branch(AtMost("age", 34.5), Branch(Is("region", "north"), 2, 0), 1),
+    root=TreeSplit(AtMost("age", 34.5), TreeSplit(Is("region", "north"), 2, 0), 1),
     n_actions=3,
 )

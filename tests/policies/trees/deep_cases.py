@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trees.search import DeepSearch, Effort
-from pacbandits.policies.trees.tree_policy import Branch, Node
+from pacbandits.policies.trees.tree_policy import Node, TreeSplit
 from pacbandits.records import Contexts
 from tests.policies.brute import sides, values
 
@@ -60,7 +60,7 @@ def planted(bins: Bins, rng: np.random.Generator, *, depth: int, n_actions: int)
         return int(rng.integers(n_actions))
     test = bins.test(int(rng.integers(bins.n_splits)))
     then, otherwise = (planted(bins, rng, depth=depth - 1, n_actions=n_actions) for _ in range(2))
-    return Branch(test, then, (then + 1) % n_actions if depth == 1 and isinstance(then, int) else otherwise)
+    return TreeSplit(test, then, (then + 1) % n_actions if depth == 1 and isinstance(then, int) else otherwise)
 
 
 def search_of(trees: DeepTrees, contexts: Contexts, scores: np.ndarray) -> DeepSearch:

@@ -10,8 +10,8 @@ import pytest
 import pacbandits as pb
 from pacbandits.policies import class_from_json
 from pacbandits.policies.registry import digest_class, load_policies
-from pacbandits.policies.trees.constraints import Bar, Barred, WithinBudget, graft, implied
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, IsMissing, TreePolicy
+from pacbandits.policies.trees.constraints import Barred, ExcludedRegion, WithinBudget, graft, implied
+from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, TreePolicy, TreeSplit
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, maximal, values
 
@@ -104,20 +104,20 @@ def test_costs_are_of_what_is_done(never: str) -> None:
 def test_what_is_barred_is_not_of_the_class_unless_it_is_put_right() -> None:
     contexts = draw(15, 1)
     policies = barred(contexts, "2:age<=45", depth=1)
-    bare, right = TreePolicy(2, 3), TreePolicy(Branch(AtMost("age", 45.0), 0, 2), 3)
+    bare, right = TreePolicy(2, 3), TreePolicy(TreeSplit(AtMost("age", 45.0), 0, 2), 3)
     assert policies.policies.has(bare)
     assert not policies.has(bare)
     assert policies.has(right)
-    assert not policies.has(TreePolicy(Branch(AtMost("age", 45.0), 1, 2), 3))  # its cut is none of the class
+    assert not policies.has(TreePolicy(TreeSplit(AtMost("age", 45.0), 1, 2), 3))  # its cut is none of the class
     assert policies.argmax(contexts, np.tile([0.0, 0.0, 1.0], (15, 1))) == right
 
 
 def test_leaves_say_no_more_than_they_need() -> None:
     young, old = AtMost("age", 25.0), AtMost("age", 60.0)
-    bars = (Bar(2, young), Bar(2, old, holds=False))
-    assert graft(2, bars, 0, ()) == Branch(young, 0, Branch(old, 2, 0))
+    bars = (ExcludedRegion(2, young), ExcludedRegion(2, old, holds=False))
+    assert graft(2, bars, 0, ()) == TreeSplit(young, 0, TreeSplit(old, 2, 0))
     assert graft(2, bars, 0, ((AtMost("age", 20.0), True),)) == 0
-    assert graft(2, bars, 0, ((AtMost("age", 30.0), False),)) == Branch(old, 2, 0)
+    assert graft(2, bars, 0, ((AtMost("age", 30.0), False),)) == TreeSplit(old, 2, 0)
     assert graft(1, bars, 0, ()) == 1
 
 
@@ -168,7 +168,7 @@ def test_names_of_any_kind_fit_into_a_spec() -> None:
     )
     made = load_policies(spec, contexts, n_actions=3)
     assert isinstance(made, Barred)
-    assert made.bars == (Bar(2, Is(name, label)),)
+    assert made.bars == (ExcludedRegion(2, Is(name, label)),)
 
 
 BAD = {

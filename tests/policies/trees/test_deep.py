@@ -15,7 +15,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json, class_to_json, load_policies, policy_from_json
 from pacbandits.policies.trees import Bins, DeepTrees, TreePolicy, Trees
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, Node
+from pacbandits.policies.trees.tree_policy import AtMost, Is, Node, TreeSplit
 from pacbandits.records import Contexts
 from tests.policies.brute import all_actions, sides
 from tests.policies.trees.deep_cases import larger, planted
@@ -99,9 +99,9 @@ def test_membership() -> None:
         assert other.has(other.argmax(contexts, scores))
     test = trees.bins.test(0)
     for depth, action, asked in itertools.product(range(4), (0, 3), (test, AtMost("age", 0.123), Is("region", "x"))):
-        node: Node = Branch(asked, action, 1)
+        node: Node = TreeSplit(asked, action, 1)
         for _ in range(depth):
-            node = Branch(test, 0, node)
+            node = TreeSplit(test, 0, node)
         assert trees.has(TreePolicy(node, 4)) == (action < 3 and asked == test)
     assert trees.has(TreePolicy(2, 3))
     assert not trees.has(TreePolicy(3, 4))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pacbandits.policies.trees import DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trees.search import Effort
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is, Node, leaves
+from pacbandits.policies.trees.tree_policy import AtMost, Is, Node, TreeSplit, leaves
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.policies.trees.deep_cases import best_value, few_roots, larger, planted, search_of, small_problems, value
@@ -141,9 +141,9 @@ def neighbours(node: Node, tests: list[AtMost | Is], n_actions: int) -> list[Nod
     if isinstance(node, int):
         return list(range(n_actions))
     return [
-        *(Branch(test, node.then, node.otherwise) for test in tests),
-        *(Branch(node.test, other, node.otherwise) for other in neighbours(node.then, tests, n_actions)),
-        *(Branch(node.test, node.then, other) for other in neighbours(node.otherwise, tests, n_actions)),
+        *(TreeSplit(test, node.then, node.otherwise) for test in tests),
+        *(TreeSplit(node.test, other, node.otherwise) for other in neighbours(node.then, tests, n_actions)),
+        *(TreeSplit(node.test, node.then, other) for other in neighbours(node.otherwise, tests, n_actions)),
     ]
 
 
@@ -152,11 +152,11 @@ def test_branches_without_effect_are_pruned() -> None:
     trees = DeepTrees.learn(contexts, n_actions=3, bins=5)
     search, rows = search_of(trees, contexts, scores), np.arange(len(contexts))
     inner, first = trees.argmax(contexts, scores).root, trees.bins.test(0)
-    assert isinstance(inner, Branch)
+    assert isinstance(inner, TreeSplit)
     assert search.pruned(inner, rows) == inner
     # Asked again, the first test has one outcome; and what follows it here is the same.
-    assert search.pruned(Branch(first, inner, Branch(first, 1, inner)), rows) == inner
-    again = Branch(inner.test, Branch(inner.test, inner.then, 2), Branch(inner.test, 1, inner.otherwise))
+    assert search.pruned(TreeSplit(first, inner, TreeSplit(first, 1, inner)), rows) == inner
+    again = TreeSplit(inner.test, TreeSplit(inner.test, inner.then, 2), TreeSplit(inner.test, 1, inner.otherwise))
     assert search.pruned(again, rows) == inner
     nobody = rows[first(contexts)]
-    assert search.pruned(Branch(first, 2, inner), nobody) == 2
+    assert search.pruned(TreeSplit(first, 2, inner), nobody) == 2

@@ -12,7 +12,7 @@ import pacbandits as pb
 from pacbandits.policies import Bins, Trees, class_from_json
 from pacbandits.policies.registry import digest_class
 from pacbandits.policies.trees.constraints import make_trees
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, TreePolicy
+from pacbandits.policies.trees.tree_policy import AtMost, TreePolicy, TreeSplit
 from pacbandits.records import Contexts
 from tests.policies.brute import maximal, sides, values
 
@@ -81,7 +81,7 @@ def test_argmax_and_frontier_are_those_of_all_trees_with_such_leaves(depth: int,
 def test_a_leaf_that_is_too_small_is_not_of_the_class() -> None:
     people = Contexts.of(np.arange(10.0)[:, None], names=["age"])
     trees = Trees.learn(people, n_actions=2, depth=2, smallest_leaf=0.3)
-    small, large = (TreePolicy(Branch(AtMost("age", cut), 0, 1), 2) for cut in (1.5, 2.5))
+    small, large = (TreePolicy(TreeSplit(AtMost("age", cut), 0, 1), 2) for cut in (1.5, 2.5))
     assert not trees.has(small)
     assert trees.has(large)
     assert Trees.learn(people, n_actions=2, depth=2).has(small)
@@ -91,7 +91,7 @@ def test_weights_count() -> None:
     people = Contexts.of([[1.0], [2.0]], names=["age"], weights=[0.1, 0.9])
     scores = np.array([[1.0, 0.0], [0.0, 1.0]])
     assert isinstance(Trees.learn(people, n_actions=2, smallest_leaf=0.2).argmax(people, scores).root, int)
-    assert isinstance(Trees.learn(people, n_actions=2, smallest_leaf=0.1).argmax(people, scores).root, Branch)
+    assert isinstance(Trees.learn(people, n_actions=2, smallest_leaf=0.1).argmax(people, scores).root, TreeSplit)
 
 
 @pytest.mark.parametrize("holes", [False, True])

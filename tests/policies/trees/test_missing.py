@@ -14,7 +14,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies import Bins, DeepTrees, TreePolicy, Trees
 from pacbandits.policies.trees.bins import NumberBins
 from pacbandits.policies.trees.constraints import trees_from_json
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, IsMissing
+from pacbandits.policies.trees.tree_policy import AtMost, IsMissing, TreeSplit
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.policies.brute import all_behaviours, maximal, values
@@ -149,7 +149,7 @@ def test_what_was_never_missing_fails_every_test_when_it_is() -> None:
     assert trees.bins.to_json() == [{"name": "age", "thresholds": [30.0]}]
     patchy = Contexts.of([[20.0], [NAN]], names=["age"])
     policy = trees.argmax(patchy, np.eye(2))
-    assert policy.root == Branch(AtMost("age", 30.0), 0, 1)
+    assert policy.root == TreeSplit(AtMost("age", 30.0), 0, 1)
     assert policy.describe() == "if age ≤ 30: action 0\nelse: action 1"
     np.testing.assert_array_equal(policy(patchy), [0, 1])
     front = trees.frontier(patchy, np.eye(2), -np.eye(2))

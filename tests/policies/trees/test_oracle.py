@@ -15,7 +15,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies import Bins, Trees
 from pacbandits.policies.trees.bins import LabelBins, NumberBins
 from pacbandits.policies.trees.histograms import TreeLimits
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreeSplit
 from pacbandits.records import Contexts
 from tests.examples import examples
 from tests.policies.brute import all_actions, maximal, values
@@ -111,15 +111,15 @@ def test_simpler_trees_win_ties() -> None:
     # One test on either feature is enough; the first feature wins.
     scores = np.zeros((4, 3))
     scores[[0, 3], [0, 2]] = 1.0
-    assert trees.argmax(contexts, scores).root == Branch(AtMost("x0", 0.5), 0, 2)
+    assert trees.argmax(contexts, scores).root == TreeSplit(AtMost("x0", 0.5), 0, 2)
     # A first test on x0 could do no harm here, but one on x1 is all it takes.
     three = Contexts.of([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     policy = Trees.learn(three, n_actions=2).argmax(three, np.eye(2)[[0, 0, 1]])
-    assert policy.root == Branch(AtMost("x1", 0.5), 0, 1)
+    assert policy.root == TreeSplit(AtMost("x1", 0.5), 0, 1)
     # An exclusive or needs both levels.
     scores = np.eye(3)[[0, 1, 1, 0]]
-    inner = Branch(AtMost("x1", 0.5), 0, 1), Branch(AtMost("x1", 0.5), 1, 0)
-    assert trees.argmax(contexts, scores).root == Branch(AtMost("x0", 0.5), *inner)
+    inner = TreeSplit(AtMost("x1", 0.5), 0, 1), TreeSplit(AtMost("x1", 0.5), 1, 0)
+    assert trees.argmax(contexts, scores).root == TreeSplit(AtMost("x0", 0.5), *inner)
 
 
 def test_bad_classes_are_refused() -> None:
@@ -152,7 +152,7 @@ def test_the_largest_features_work() -> None:
     scores = np.zeros((n, 2))
     scores[contexts.features[:, 1] == 254, 1] = 1.0
     scores[:, 0] = 0.1
-    assert trees.argmax(contexts, scores).root == Branch(Is("x1", "254"), 1, 0)
+    assert trees.argmax(contexts, scores).root == TreeSplit(Is("x1", "254"), 1, 0)
 
 
 def test_log_size_counts_splits() -> None:

@@ -7,11 +7,19 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.policies.base import total
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, TreePolicy, actions_of, branch, leaves, simplest_tree
+from pacbandits.policies.trees.tree_policy import (
+    AtMost,
+    TreePolicy,
+    TreeSplit,
+    actions_of,
+    branch,
+    leaves,
+    simplest_tree,
+)
 
 PEOPLE = pb.Contexts.of(np.random.default_rng(0).normal(size=(60, 2)), names=["x", "y"])
-DEEP = Branch(AtMost("y", -0.5), 2, Branch(AtMost("x", 1.0), 0, 2))
-ROOT = Branch(AtMost("x", 0.0), Branch(AtMost("y", 0.5), 0, 1), DEEP)
+DEEP = TreeSplit(AtMost("y", -0.5), 2, TreeSplit(AtMost("x", 1.0), 0, 2))
+ROOT = TreeSplit(AtMost("x", 0.0), TreeSplit(AtMost("y", 0.5), 0, 1), DEEP)
 
 
 def prunings(node):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pacbandits.errors import InputError
 from pacbandits.policies import TreePolicy, policy_from_json
-from pacbandits.policies.trees.tree_policy import AtMost, Branch, Is
+from pacbandits.policies.trees.tree_policy import AtMost, Is, TreeSplit
 from pacbandits.records import Contexts
 from tests.policies.trees.cases import TREE
 
@@ -41,7 +41,7 @@ def test_features_are_found_by_name_on_contexts_never_seen() -> None:
 @pytest.mark.thorough
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(), st.text(), st.integers(0, 4))
 def test_json_round_trips_exactly(threshold: float, name: str, label: str, action: int) -> None:
-    policy = TreePolicy(Branch(AtMost(name, threshold), Branch(Is(name, label), action, 1), 0), n_actions=5)
+    policy = TreePolicy(TreeSplit(AtMost(name, threshold), TreeSplit(Is(name, label), action, 1), 0), n_actions=5)
     assert policy_from_json(json.loads(json.dumps(policy.to_json()))) == policy
 
 

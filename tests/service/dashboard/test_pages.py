@@ -18,7 +18,7 @@ from pacbandits.report.terminal import render_terminal
 from pacbandits.service.dashboard.content import curve_blocks, experiment_sections
 from pacbandits.service.dashboard.pages import asset, experiment_page, list_page, sign_in_page
 from pacbandits.service.dashboard.sentences import bound, headline, lasting, news, time_to_go
-from pacbandits.service.dashboard.status import Given
+from pacbandits.service.dashboard.status import JsonView
 from tests.service.dashboard import statuses
 from tests.service.dashboard.statuses import HOSTILE, all_of_them
 
@@ -77,11 +77,11 @@ class Reader(HTMLParser):
 
 
 def curve_of(status):
-    return render_blocks(tuple(curve_blocks(Given(status))))
+    return render_blocks(tuple(curve_blocks(JsonView(status))))
 
 
 def page_of(status):
-    return experiment_page(ROOT, status["name"], Given(status))
+    return experiment_page(ROOT, status["name"], JsonView(status))
 
 
 @pytest.mark.first(6)
@@ -91,7 +91,7 @@ def test_a_page_is_sound(name):
 
 
 def test_the_list_and_the_sign_in_are_sound():
-    given = [(name, Given(status)) for name, status in STATUSES.items()]
+    given = [(name, JsonView(status)) for name, status in STATUSES.items()]
     for page in (
         list_page(ROOT, given),
         list_page(ROOT, []),
@@ -157,7 +157,7 @@ def test_assets_load_nothing_from_elsewhere():
     ids=lambda value: value["state"] if isinstance(value, dict) else "",
 )
 def test_the_answer_comes_first_in_a_sentence(status, said):
-    assert headline(Given(status)) == said
+    assert headline(JsonView(status)) == said
     words = Reader(page_of(status)).words
     assert words.index(said) < words.index("How close to the best rule")
 
@@ -165,9 +165,9 @@ def test_the_answer_comes_first_in_a_sentence(status, said):
 def test_a_distance_that_the_range_of_rewards_gives_away_is_nothing():
     status = statuses.collecting()
     status["claim"]["certified_epsilon"] = 1.0
-    assert headline(Given(status)) == "Nothing is proven yet; about 12 more days."
+    assert headline(JsonView(status)) == "Nothing is proven yet; about 12 more days."
     status["reward_range"] = [0, 50]
-    assert "within 1 of" in headline(Given(status))
+    assert "within 1 of" in headline(JsonView(status))
 
 
 def test_what_is_proven_is_rounded_up():
@@ -184,8 +184,8 @@ def test_lengths_of_time_and_shares_read_as_people_say_them():
     assert [percent(share) for share in (None, 0, 0.0002, 0.004, 0.05, 0.123, 1)] == [
         "—", "0 %", "under 0.1 %", "0.4 %", "5 %", "12 %", "100 %",
     ]  # fmt: skip
-    assert time_to_go(Given({"to_go": {"days": 0.01}})) == "less than an hour"
-    assert time_to_go(Given({"to_go": {"samples": 8123}})) == "about 8,100 more people"
+    assert time_to_go(JsonView({"to_go": {"days": 0.01}})) == "less than an hour"
+    assert time_to_go(JsonView({"to_go": {"samples": 8123}})) == "about 8,100 more people"
 
 
 def test_what_is_wrong_is_said_at_the_top_and_to_listeners():
@@ -195,7 +195,7 @@ def test_what_is_wrong_is_said_at_the_top_and_to_listeners():
     ):
         words = Reader(page_of(status)).words
         assert words.index(f"ALARM: {said}") < words.index("How close to the best rule")
-        assert said in news(Given(status))
+        assert said in news(JsonView(status))
     paused = Reader(page_of(statuses.paused())).words
     assert "Paused: the guardrail complaint is above 0.02 for free shipping. Nobody new is assigned" in paused
     stopped = Reader(page_of(statuses.withdrawn())).words
@@ -216,13 +216,13 @@ def test_under_an_alarm_nothing_is_said_to_be_proven():
     assert "proven" not in words.casefold()
     assert "% confidence" not in words
     assert 'class="state alarm">doubtful<' in page_of(status)
-    assert news(Given(status)).startswith("Actions were not drawn")
-    assert "ALARM: Actions were not drawn" in Reader(list_page("", [("newsletter", Given(status))])).words
+    assert news(JsonView(status)).startswith("Actions were not drawn")
+    assert "ALARM: Actions were not drawn" in Reader(list_page("", [("newsletter", JsonView(status))])).words
 
 
 def test_listeners_are_told_of_news_but_of_no_running_counts():
-    assert news(Given(statuses.collecting(more=1))) == news(Given(statuses.collecting(more=900)))
-    assert news(Given(statuses.collecting(looks=18))) != news(Given(statuses.collecting(looks=19)))
+    assert news(JsonView(statuses.collecting(more=1))) == news(JsonView(statuses.collecting(more=900)))
+    assert news(JsonView(statuses.collecting(looks=18))) != news(JsonView(statuses.collecting(looks=19)))
 
 
 def test_the_page_holds_what_the_status_says():
@@ -278,9 +278,9 @@ def test_no_status_breaks_a_page(odd):
     """Each field missing, empty, or something else entirely."""
     status = statuses.paused(looks=2)
     for key in status:
-        render_blocks(experiment_sections(Given({**status, key: odd})))
+        render_blocks(experiment_sections(JsonView({**status, key: odd})))
     for key in statuses.FILLED:
-        render_blocks(experiment_sections(Given({**status, key: dict.fromkeys(status[key], odd)})))
+        render_blocks(experiment_sections(JsonView({**status, key: dict.fromkeys(status[key], odd)})))
 
 
 def test_a_rule_that_is_no_tree_is_told_in_words():
@@ -295,7 +295,7 @@ def test_a_rule_that_is_no_tree_is_told_in_words():
 
 def test_a_mix_of_rules_is_drawn_likeliest_first():
     status = statuses.mixed()
-    assert headline(Given(status)).startswith("So far it is proven that the mixture of rules below is within")
+    assert headline(JsonView(status)).startswith("So far it is proven that the mixture of rules below is within")
     words = Reader(page_of(status)).words.replace("\xa0", " ")
     assert "A mixture of 2 rules: one of them is drawn at random for each person" in words
     assert words.index("is drawn for 70 % of people. country is DE?") < words.index("For 30 % of people discount")
@@ -355,7 +355,7 @@ def test_thousands_of_looks_are_thinned_but_for_the_last():
 
 
 def test_the_pieces_of_a_bar_fill_it():
-    (shown,) = (one for one in experiment_sections(Given(statuses.collecting())) if one.id == "shown")
+    (shown,) = (one for one in experiment_sections(JsonView(statuses.collecting())) if one.id == "shown")
     pieces = [one for one in Reader(render_blocks((shown,))).all("rect") if "piece" in one["class"]]
     assert len(pieces) == 12
     for group in range(4):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.ledger import Against, AnyAgainst, Rows, add_gaps, add_log_wealth
+from pacbandits.certificate.ledger import Against, AnyAgainst, LedgerRows, add_gaps, add_log_wealth
 from pacbandits.certificate.summed.arrangement import Arrangement
 from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
@@ -45,7 +45,7 @@ from pacbandits.rewards.on_card import cuts_of, step_models, wanted_steps
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ScoreSetting:
     """What the scores of every row are made from.
 
     arrangement: the round of each row.
@@ -79,15 +79,15 @@ class Setting:
             out[mine] = self.fits[int(number)].predict(contexts.take(mine))
         return out
 
-    def rows_of(self, number: int, block: Log) -> Rows:
+    def rows_of(self, number: int, block: Log) -> LedgerRows:
         """The rows of the block of this number as kernels take them, each a context of its own."""
         return self.rows_at(block, self.arrangement.rounds_of(number * ROWS_PER_BLOCK, block))
 
-    def rows_at(self, block: Log, rounds: IntArray) -> Rows:
+    def rows_at(self, block: Log, rounds: IntArray) -> LedgerRows:
         """The same for rows whose rounds (n,) are known."""
         predictions = self.predict(block.contexts, rounds, n_actions=block.n_actions)
         check_rows(block, predictions)
-        return Rows(
+        return LedgerRows(
             starts=np.arange(len(block) + 1, dtype=np.int64),
             actions=np.require(block.actions, requirements=("C", "W")),
             rewards=np.require(block.rewards, requirements=("C", "W")),
@@ -110,7 +110,7 @@ def check_rows(block: Log, predictions: FloatArray) -> None:
 
 def make_setting(
     early: Log, model: RewardModel, arrangement: Arrangement, *, learns: bool, neighbours: int = LIMITS.neighbours
-) -> Setting:
+) -> ScoreSetting:
     """The model of every round, fitted on the early rows (numbered by round) that came before it.
 
     learns: whether rows have an order to learn in; else nothing is predicted but one half. neighbours: as of
@@ -127,7 +127,7 @@ def make_setting(
             fits.append(used.fit(early.only(before)))
             last = seen
         fit_of[number] = len(fits) - 1
-    return Setting(arrangement, tuple(fits), fit_of, early)
+    return ScoreSetting(arrangement, tuple(fits), fit_of, early)
 
 
 # The questions of a certificate on a CUDA card: what they need of rows, and how their sums are made there.
@@ -161,7 +161,7 @@ def wanted_of_class(summing: Summation) -> list[Wanted]:
     return [wanted_ids(below=len(summing.contexts))]
 
 
-def rows_on_card(stretch: Stretch, setting: Setting, *more: Wanted) -> CardRows:
+def rows_on_card(stretch: Stretch, setting: ScoreSetting, *more: Wanted) -> CardRows:
     """The rows of a stretch, with predictions; more: what else is read of them if they are read now."""
     models, arrangement = _models_of(stretch, setting), setting.arrangement
     predicted = _wanted_predictions(setting) if models is None else wanted_steps(_common_cuts(setting) or ())
@@ -185,7 +185,7 @@ def _wanted_rounds(arrangement: Arrangement) -> Wanted:
     return Wanted("rounds", arrangement, make)
 
 
-def _wanted_predictions(setting: Setting) -> Wanted:
+def _wanted_predictions(setting: ScoreSetting) -> Wanted:
     """Predictions that the processor makes."""
     return Wanted("predictions", setting, lambda number, block: {"predictions": setting.rows_of(number, block)[-1]})
 
@@ -193,7 +193,7 @@ def _wanted_predictions(setting: Setting) -> Wanted:
 # Predictions.
 
 
-def _models_of(stretch: Stretch, setting: Setting) -> StepModels | None:
+def _models_of(stretch: Stretch, setting: ScoreSetting) -> StepModels | None:
     """The models of a setting as the card takes them; None where the processor has to predict."""
     if not predicts_on_card(setting):
         return None
@@ -204,14 +204,14 @@ def _models_of(stretch: Stretch, setting: Setting) -> StepModels | None:
     )
 
 
-def _common_cuts(setting: Setting) -> Any:
+def _common_cuts(setting: ScoreSetting) -> Any:
     """The steps of all models that are made of steps; None where these differ."""
     known = [found for fitted in setting.fits if (found := cuts_of(fitted)) is not None]
     all_cuts = set[Any]().union(*known)
     return None if len(all_cuts) > 1 else next(iter(all_cuts), ())
 
 
-def predicts_on_card(setting: Setting) -> bool:
+def predicts_on_card(setting: ScoreSetting) -> bool:
     """Whether models of steps, alike in these, predict all rows but early ones."""
     early = setting.early
     if early is None or _common_cuts(setting) is None:
@@ -221,12 +221,12 @@ def predicts_on_card(setting: Setting) -> bool:
     return bool((_by_steps(setting) | (seen == counts)).all())
 
 
-def _by_steps(setting: Setting) -> BoolArray:
+def _by_steps(setting: ScoreSetting) -> BoolArray:
     """Which rounds (rounds,) are predicted by a model of steps."""
     return np.array([cuts_of(fitted) is not None for fitted in setting.fits])[setting.fit_of]
 
 
-def _put_early(stretch: Stretch, setting: Setting, places: Any, predictions: Any) -> None:
+def _put_early(stretch: Stretch, setting: ScoreSetting, places: Any, predictions: Any) -> None:
     """Put what the processor predicts of early rows into its place."""
     cp, early = cupy(), setting.early
     assert early is not None
@@ -369,7 +369,7 @@ class WealthSums:
     bits: to which is rounded.
     """
 
-    setting: Setting
+    setting: ScoreSetting
     summing: Summation
     policies: tuple[Policy, ...]
     turns: IntArray
@@ -448,7 +448,7 @@ class GapSums:
     before: the round, counted from 0, whose rows and all later ones do not count.
     """
 
-    setting: Setting
+    setting: ScoreSetting
     summing: Summation
     reference: Policy
     before: int
@@ -479,7 +479,7 @@ class PartSums:
     n_parts: how many there are.
     """
 
-    setting: Setting
+    setting: ScoreSetting
     policies: PolicyClass
     reference: Policy
     before: int
@@ -510,7 +510,7 @@ class PartSums:
 
 
 def _row_gaps(
-    setting: Setting, reference: Policy, before: int, number: int, block: Log
+    setting: ScoreSetting, reference: Policy, before: int, number: int, block: Log
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Gaps and squares (k, A) of the rows (k,) of a block that count, and which these are."""
     rows = setting.rows_of(number, block)
@@ -521,7 +521,7 @@ def _row_gaps(
     return gaps[mine], squares[mine], mine
 
 
-def _played_alone(rows: Rows) -> FloatArray:
+def _played_alone(rows: LedgerRows) -> FloatArray:
     """Propensities (n, A) of played actions, and 1 for the others, which then count for nothing."""
     out = np.ones_like(rows.propensities)
     out[np.arange(len(out)), rows.actions] = rows.played
@@ -562,7 +562,7 @@ class SummedLedger:
 
     source: Source
     engine: Engine
-    setting: Setting
+    setting: ScoreSetting
     summing: Summation
     samples: int
     passes: int = 0

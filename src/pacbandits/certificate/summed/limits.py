@@ -14,7 +14,7 @@ from pacbandits.errors import InputError, plain
 
 
 @dataclass(frozen=True)
-class Limits:
+class RowLimits:
     """Numbers of rows.
 
     early: rows that may teach: how features are cut, what rewards to expect, and who leads while there are no more.
@@ -33,7 +33,7 @@ class Limits:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: object) -> Limits:
+    def from_json(cls, value: object) -> RowLimits:
         """The limits that a certificate records; those of the first release where it records none."""
         found = next((one for one in RELEASED_LIMITS if value == one.to_json()), None)
         if value is not None and found is None:
@@ -41,7 +41,7 @@ class Limits:
         return RELEASED_LIMITS[0] if found is None else found
 
 
-LIMITS = Limits()
+LIMITS = RowLimits()
 # Every set of limits that a release has made certificates with: add a line, and never change one. Others are refused,
 # as who could choose limits could try many. The first is that of certificates that record none.
-RELEASED_LIMITS = (Limits(early=2**18, neighbours=2**14, watched=2**18, block=2**16),)
+RELEASED_LIMITS = (RowLimits(early=2**18, neighbours=2**14, watched=2**18, block=2**16),)

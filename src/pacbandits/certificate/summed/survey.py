@@ -25,8 +25,8 @@ from pacbandits.certificate.summed.arrangement import (
     in_two,
 )
 from pacbandits.certificate.summed.leading import Leading, Settle
-from pacbandits.certificate.summed.ledger import Setting, SummedLedger, make_setting
-from pacbandits.certificate.summed.limits import LIMITS, Limits
+from pacbandits.certificate.summed.ledger import ScoreSetting, SummedLedger, make_setting
+from pacbandits.certificate.summed.limits import LIMITS, RowLimits
 from pacbandits.certificate.summed.worth import SummedWeighing
 from pacbandits.certificate.survey import LaidOut
 from pacbandits.certificate.worth import Decided
@@ -386,7 +386,7 @@ class Surveyed:
     watched: Log
     digest: str
     spared: int
-    limits: Limits = LIMITS
+    limits: RowLimits = LIMITS
 
     @property
     def rows(self) -> int:
@@ -416,7 +416,7 @@ class Surveyed:
         counts = self.arrangement.counts
         return tuple(max(1, int(before)) for before in np.cumsum([0, *counts[:-1]]))
 
-    def setting(self, model: RewardModel) -> Setting:
+    def setting(self, model: RewardModel) -> ScoreSetting:
         """What scores are made from, with this reward model."""
         return make_setting(
             self.early, model, self.arrangement, learns=self.has_order, neighbours=self.limits.neighbours
@@ -450,7 +450,7 @@ def survey(
     ordered: bool,
     shuffle: bool,
     digested: bool = True,
-    limits: Limits = LIMITS,
+    limits: RowLimits = LIMITS,
 ) -> Surveyed:
     """The first pass over all rows: which of them are early, which are watched, and what names them all.
 
@@ -497,7 +497,7 @@ def survey_for(
     contexts: Contexts | None,
     ordered: bool,
     shuffle: bool,
-    limits: Limits = LIMITS,
+    limits: RowLimits = LIMITS,
 ) -> Surveyed:
     """The same for a class, or its name; contexts: what it is learnt from, if not the first rows."""
     spec = policies if isinstance(policies, str) and contexts is None else None

@@ -25,9 +25,9 @@ from pacbandits.certificate.intervals import (
     add_all_scores,
     rounding_of,
 )
-from pacbandits.certificate.ledger import Rows
+from pacbandits.certificate.ledger import LedgerRows
 from pacbandits.certificate.summed.ledger import (
-    Setting,
+    ScoreSetting,
     actions_of,
     fits_on_card,
     rows_on_card,
@@ -59,7 +59,7 @@ class ScoreSums:
     bits: to which the score of each row is rounded.
     """
 
-    setting: Setting
+    setting: ScoreSetting
     decided: Decided
     n_actions: int
     bits: int
@@ -100,7 +100,7 @@ class BoundSums:
     bits: to which the log-wealth of each group of rows is rounded down; what is left of it is, to `REST_BITS` more.
     """
 
-    setting: Setting
+    setting: ScoreSetting
     decided: Decided
     n_actions: int
     centres: FloatArray
@@ -138,7 +138,7 @@ def _caps(stakes: FloatArray) -> FloatArray:
 
 
 def _add_bounds(
-    rows: Rows,
+    rows: LedgerRows,
     own: FloatArray,
     counted: BoolArray,
     stakes: FloatArray,
@@ -169,7 +169,7 @@ class SummedWeighing:
     def __init__(
         self,
         source: Source,
-        setting: Setting,
+        setting: ScoreSetting,
         decided: Decided,
         bets: Bets,
         *,
@@ -206,7 +206,7 @@ class SummedWeighing:
 
 
 def promising(
-    early: Log, setting: Setting, decided: Decided, stakes: FloatArray, means: FloatArray, *, needed: float
+    early: Log, setting: ScoreSetting, decided: Decided, stakes: FloatArray, means: FloatArray, *, needed: float
 ) -> IntArray:
     """The experts whose bounds are among the best two of any kind and side, by what they win on some early rows.
 

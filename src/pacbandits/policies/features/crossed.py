@@ -34,7 +34,7 @@ _LARGEST_SQUARABLE_VALUE = 1e150
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberEncoder:
     """A number, centred and divided by its spread as both were on some contexts before.
 
     feature: its name.
@@ -76,7 +76,7 @@ class Number:
         return {"feature": self.feature, "centre": self.centre, "spread": self.spread}
 
     @classmethod
-    def from_json(cls, given: Fields) -> Number:
+    def from_json(cls, given: Fields) -> NumberEncoder:
         given.check_known(("feature", "centre", "spread"))
         largest = _LARGEST_SQUARABLE_VALUE
         centre = given.number("centre", least=-largest, most=largest)
@@ -136,7 +136,7 @@ class Category:
         return cls(given.text("feature"), given.texts("labels"))
 
 
-Encoder = Number | Category
+Encoder = NumberEncoder | Category
 
 
 def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
@@ -155,14 +155,14 @@ def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
         centre = float(contexts.weights @ column)
         spread = float(np.sqrt(contexts.weights @ (column - centre) ** 2))
         if spread > 1e-12 * (1.0 + abs(centre)):
-            out.append(Number(name, centre, spread))
+            out.append(NumberEncoder(name, centre, spread))
     return tuple(out)
 
 
 def encoder_from_json(value: object) -> Encoder:
     """The encoder that `to_json` described."""
     given = Fields.read(value, of="encoder")
-    return Category.from_json(given) if "labels" in given else Number.from_json(given)
+    return Category.from_json(given) if "labels" in given else NumberEncoder.from_json(given)
 
 
 # Linear scores in words.

@@ -22,12 +22,12 @@ from pacbandits.policies.trees.classes import BinnedTrees, DeepTrees, Trees
 from pacbandits.policies.trees.histograms import SmallestLeaf
 from pacbandits.policies.trees.tree_policy import (
     AtMost,
-    Branch,
     Is,
     IsMissing,
     Node,
     Test,
     TreePolicy,
+    TreeSplit,
     branch,
     read_test,
 )
@@ -46,7 +46,7 @@ Path = tuple[tuple[Test, bool], ...]
 
 
 @dataclass(frozen=True)
-class Bar:
+class ExcludedRegion:
     """Where an action must not be taken.
 
     action: which.
@@ -71,7 +71,7 @@ class Bar:
         return {"action": self.action, "test": self.test.to_json(), "holds": self.holds}
 
     @classmethod
-    def from_json(cls, value: object) -> Bar:
+    def from_json(cls, value: object) -> ExcludedRegion:
         """What `to_json` wrote."""
         given = Fields.read(value, of="bar")
         given.check_known(("action", "test", "holds"))
@@ -103,12 +103,12 @@ def check_label(words: str, contexts: Contexts) -> None:
         )
 
 
-def read_bars(words: str, contexts: Contexts, *, n_actions: int) -> tuple[Bar, ...]:
+def read_bars(words: str, contexts: Contexts, *, n_actions: int) -> tuple[ExcludedRegion, ...]:
     """Bars as a spec spells them, apart by semicolons: `2:age<=25;1:country=DE`."""
     return tuple(_read_bar(one, contexts, n_actions=n_actions) for one in words.split(";"))
 
 
-def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> Bar:
+def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> ExcludedRegion:
     action, _, condition = words.partition(":")
     found = _CONDITION.fullmatch(condition.strip())
     if not action.strip().isdecimal() or int(action) >= n_actions or found is None or found[2] in ("<", ">="):
@@ -120,16 +120,16 @@ def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> Bar:
     feature, value = unquote(found[1]), unquote(found[3])
     contexts.column_of(feature, categorical=sign in ("=", "!="))
     if sign in ("=", "!="):
-        return Bar(int(action), Is(feature, value), sign == "=")
+        return ExcludedRegion(int(action), Is(feature, value), sign == "=")
     try:
-        return Bar(int(action), AtMost(feature, float(value)), sign == "<=")
+        return ExcludedRegion(int(action), AtMost(feature, float(value)), sign == "<=")
     except ValueError:
         raise InputError(
             f"'{plain(value)}' is no number that '{plain(feature)}' could be compared with; {BAR_FORM}"
         ) from None
 
 
-def graft(action: int, bars: Sequence[Bar], fallback: int, path: Path) -> Node:
+def graft(action: int, bars: Sequence[ExcludedRegion], fallback: int, path: Path) -> Node:
     """What a leaf becomes: the action, but the fallback where it is barred and the path to it does not say already."""
     for i, bar in enumerate(bars):
         if bar.action != action:
@@ -182,10 +182,10 @@ class Barred(PolicyClass):
 
     kind = "barred"
 
-    def __init__(self, policies: Trees | DeepTrees, *, bars: Sequence[Bar], fallback: int) -> None:
+    def __init__(self, policies: Trees | DeepTrees, *, bars: Sequence[ExcludedRegion], fallback: int) -> None:
         instance(policies, BinnedTrees, name="policies")
         self.policies = policies
-        self.bars = tuple(instance(bar, Bar, name="bars") for bar in bars)
+        self.bars = tuple(instance(bar, ExcludedRegion, name="bars") for bar in bars)
         self.n_actions, self.log_size, self.exact = policies.n_actions, policies.log_size, policies.exact
         self.depth = policies.depth
         self.has_frontier, self.searches_budgets = policies.has_frontier, policies.searches_budgets
@@ -302,14 +302,14 @@ class Barred(PolicyClass):
         for action in (self.fallback, *range(self.n_actions)):
             if node == graft(action, self.bars, self.fallback, path):
                 return action
-        if not isinstance(node, Branch):
+        if not isinstance(node, TreeSplit):
             return None
         then = self._stripped(node.then, (*path, (node.test, True)))
         otherwise = self._stripped(node.otherwise, (*path, (node.test, False)))
         return None if then is None or otherwise is None else branch(node.test, then, otherwise)
 
 
-def finer_bins(bins: Bins, bars: Sequence[Bar]) -> Bins:
+def finer_bins(bins: Bins, bars: Sequence[ExcludedRegion]) -> Bins:
     """Bins that tell apart what these do, and what is barred."""
     found = {feature.name: feature for feature in bins.features}
     for bar in bars:
@@ -570,7 +570,7 @@ def barred_from_json(value: dict[str, Any]) -> Barred:
     """The class whose `to_json` this is."""
     given = Fields.read(value, of="policy class")
     given.check_known(("kind", "class", "bars", "fallback"))
-    bars = tuple(Bar.from_json(one) for one in given.items("bars", least=1, most=MAX_BARS))
+    bars = tuple(ExcludedRegion.from_json(one) for one in given.items("bars", least=1, most=MAX_BARS))
     return Barred(trees_from_json(given.json_object("class")), bars=bars, fallback=given.whole_number("fallback"))
 
 

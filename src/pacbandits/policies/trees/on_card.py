@@ -15,7 +15,7 @@ from pacbandits.engines.cuda.pair_sums import Arranged, add_pair_sums, arrange, 
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.histograms import side_totals
 from pacbandits.policies.trees.search import ALL_SPLITS, TREE_TIE_SHARE, best_stump, both_sides
-from pacbandits.policies.trees.tree_policy import Branch, Node, branch, leaves
+from pacbandits.policies.trees.tree_policy import Node, TreeSplit, branch, leaves
 from pacbandits.records import Log
 
 
@@ -68,7 +68,7 @@ def small_tree(root: Node, bins: Bins) -> SmallTree | None:
 
     def ask(place: int, node: Node) -> tuple[Node, Node] | None:
         """What follows a node, left and right; bins that go left are noted."""
-        if not isinstance(node, Branch):
+        if not isinstance(node, TreeSplit):
             return node, node
         split = bins.places.get(node.test)
         if split is None:
@@ -81,7 +81,7 @@ def small_tree(root: Node, bins: Bins) -> SmallTree | None:
     sides = ask(0, root)
     for place, side in enumerate(sides or (), start=1):
         for end in ask(place, side) or ():
-            if isinstance(end, Branch):
+            if isinstance(end, TreeSplit):
                 return None
             ends.append(end)
     if len(ends) < 4:
@@ -93,9 +93,9 @@ def numbered(root: Node) -> Node:
     """The tree with the number of each leaf, left to right from 0, in the place of its action."""
 
     def number(node: Node, first: int) -> Node:
-        if not isinstance(node, Branch):
+        if not isinstance(node, TreeSplit):
             return first
-        return Branch(node.test, number(node.then, first), number(node.otherwise, first + len(leaves(node.then))))
+        return TreeSplit(node.test, number(node.then, first), number(node.otherwise, first + len(leaves(node.then))))
 
     return number(root, 0)
 

@@ -24,7 +24,7 @@ from pacbandits.policies.trees.histograms import (
     sum_one,
     sum_two,
 )
-from pacbandits.policies.trees.tree_policy import Branch, Node, branch, leaves
+from pacbandits.policies.trees.tree_policy import Node, TreeSplit, branch, leaves
 
 # Values this close, relative to the sum of all |scores|, are taken for equal: sums differ by as much in rounding.
 TREE_TIE_SHARE = 1e-12
@@ -379,7 +379,7 @@ class DeepSearch:
         rows = np.arange(len(self.codes))
         shallow = self.shallow(rows, 2)
         tree = self.better(self.grown(rows, self.depth), shallow, rows)
-        if not self.complete and isinstance(shallow, Branch):
+        if not self.complete and isinstance(shallow, TreeSplit):
             other = self.settled(self.refined(shallow, rows, self.depth), rows, self.depth)
             tree = self.better(other, tree, rows)
         return self.pruned(tree, rows)
@@ -438,7 +438,7 @@ class DeepSearch:
         scores = np.column_stack([self.picked(subtree, rows) for subtree in subtrees])
         stump = best_tree(self.bins, self.codes[rows], scores, depth=1)
         parts = [subtrees[i] for i in leaves(stump)]
-        return self.better(parts[0] if isinstance(stump, int) else Branch(stump.test, *parts), node, rows)
+        return self.better(parts[0] if isinstance(stump, int) else TreeSplit(stump.test, *parts), node, rows)
 
     def pruned(self, node: Node, rows: IntArray) -> Node:
         """The tree without the tests on which nothing depends for these rows."""

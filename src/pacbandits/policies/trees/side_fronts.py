@@ -33,7 +33,7 @@ class Couples(NamedTuple):
     second: FloatArray
 
 
-class Intervals(NamedTuple):
+class ScoreIntervals(NamedTuple):
     """Equal intervals of first.
 
     low: where the lowest begins.
@@ -82,7 +82,7 @@ def largest_above(tops: FloatArray, above: FloatArray) -> None:
 
 
 @kernel
-def cut_first(couples: Couples, intervals: int) -> Intervals:
+def cut_first(couples: Couples, intervals: int) -> ScoreIntervals:
     """So many intervals, from the lowest first that matters, that of the pair best in second, to the highest."""
     edges, first, second = couples
     top = low = high = -np.inf
@@ -96,12 +96,12 @@ def cut_first(couples: Couples, intervals: int) -> Intervals:
             low = float(first[b - 1] + first[c - 1])
     scale = (intervals - 1) / (high - low) if high > low else 0.0
     # A range too narrow to divide is one interval.
-    return Intervals(low, scale if scale < np.inf else 0.0)
+    return ScoreIntervals(low, scale if scale < np.inf else 0.0)
 
 
 @kernel
 def scan_pairs(
-    couples: Couples, intervals: Intervals, tops: FloatArray, pairs: IntArray, start: int, stop: int
+    couples: Couples, intervals: ScoreIntervals, tops: FloatArray, pairs: IntArray, start: int, stop: int
 ) -> None:
     """Gather the pairs of the couples start … stop − 1 into intervals of first.
 
@@ -138,7 +138,7 @@ def scan_pairs(
 
 @kernel
 def keep_pairs(
-    couples: Couples, intervals: Intervals, tops: FloatArray, above: FloatArray, most: int, start: int, stop: int
+    couples: Couples, intervals: ScoreIntervals, tops: FloatArray, above: FloatArray, most: int, start: int, stop: int
 ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
     """The pairs that neither a higher interval nor the best pair of their own dominates; it ends once beyond `most`.
 

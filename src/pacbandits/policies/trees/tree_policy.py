@@ -131,7 +131,7 @@ Test = AtMost | Is | IsMissing
 
 
 @dataclass(frozen=True)
-class Branch:
+class TreeSplit:
     """A test and what follows: another branch or an action.
 
     test: what is asked of a context.
@@ -144,12 +144,12 @@ class Branch:
     otherwise: Node
 
 
-Node = Branch | int
+Node = TreeSplit | int
 
 
 def branch(test: Test, then: Node, otherwise: Node) -> Node:
     """A branch, or its one outcome when the test makes no difference."""
-    return then if then == otherwise else Branch(test, then, otherwise)
+    return then if then == otherwise else TreeSplit(test, then, otherwise)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class TreePolicy:
         def walk(node: Node) -> Node:
             if isinstance(node, int):
                 return numbers[node]
-            return Branch(node.test, walk(node.then), walk(node.otherwise))
+            return TreeSplit(node.test, walk(node.then), walk(node.otherwise))
 
         return TreePolicy(walk(self.root), n_actions)
 
@@ -250,7 +250,7 @@ def actions_of(node: Node, contexts: Contexts) -> IntArray:
     return np.where(node.test(contexts), then, otherwise)
 
 
-def lines(node: Branch, actions: Sequence[str] | None = None) -> list[str]:
+def lines(node: TreeSplit, actions: Sequence[str] | None = None) -> list[str]:
     """The branch in words, one line a test or an outcome; actions (A,): what each is called, if they have names."""
     out: list[str] = []
     for head, child in ((f"if {node.test.describe()}:", node.then), ("else:", node.otherwise)):
@@ -283,7 +283,7 @@ def from_json(value: object, depth: int = 0) -> Node:
         needs = "an 'action', or 'feature', 'then', 'else' and one of 'at_most', 'is' and 'is_missing'"
         raise InputError(f"a node of a tree in JSON needs {needs}; got {plain(sorted(node.given))}")
     node.check_known(("feature", "then", "else", *asked, *(("missing",) if asked == ["at_most"] else ())))
-    return Branch(read_test(node), from_json(node["then"], depth + 1), from_json(node["else"], depth + 1))
+    return TreeSplit(read_test(node), from_json(node["then"], depth + 1), from_json(node["else"], depth + 1))
 
 
 def read_test(node: Fields) -> Test:
@@ -373,7 +373,7 @@ class StackedTrees:
         def lay(node: Node, out: list[tuple[int, int, int, int]], depth: int) -> int:
             own = len(out)
             out.append((0, own, own, 0))
-            if isinstance(node, Branch):
+            if isinstance(node, TreeSplit):
                 if node.test not in places:
                     places[node.test] = len(self._tests)
                     self._tests.append(node.test)

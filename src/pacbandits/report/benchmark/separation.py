@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.benchmark.cases import Row
-from pacbandits.benchmark.separation import SHAPES, Curve, Separation, SeparationPoint, Shape, separations
+from pacbandits.benchmark.separation import SHAPES, Separation, SeparationCurve, SeparationPoint, Shape, separations
 from pacbandits.benchmark.standings import BASELINE, OURS, IntervalEstimate
 from pacbandits.report.benchmark.figures import colour_of
 from pacbandits.report.benchmark.report import Chapter
@@ -143,7 +143,7 @@ def _draw_legend(figure: Any, axis: Any, one: Separation) -> None:
 
 
 def _draw_curve(
-    axis: Any, curve: Curve, *, colour: str, marker: str, value: Callable[[SeparationPoint], IntervalEstimate]
+    axis: Any, curve: SeparationCurve, *, colour: str, marker: str, value: Callable[[SeparationPoint], IntervalEstimate]
 ) -> None:
     """Points with intervals and the fitted power."""
     proven, ours = curve.until == "proven", curve.entry == OURS
@@ -163,7 +163,7 @@ def _draw_curve(
         axis.plot(ends, fitted, color=colour, lw=2.0 if ours else 1.2, ls="--" if proven else "-", zorder=2)
 
 
-def _draw_beyond(axis: Any, curve: Curve) -> None:
+def _draw_beyond(axis: Any, curve: SeparationCurve) -> None:
     """A mark on what may be played, at each m where an algorithm does not get there."""
     beyond = [point for point in curve.points if point not in curve.reached]
     axis.plot([point.m for point in beyond], [point.most for point in beyond], "2", color=GREY, ms=9, zorder=1)
@@ -173,16 +173,16 @@ def _lost(point: SeparationPoint) -> IntervalEstimate:
     return IntervalEstimate(point.lost, point.lost, point.lost)
 
 
-def _legend(curve: Curve) -> str:
+def _legend(curve: SeparationCurve) -> str:
     slope = "" if math.isnan(curve.slope.value) else f"  {curve.slope.value:.2f}"
     return show_in_figure(_name(curve)) + slope
 
 
-def _name(curve: Curve) -> str:
+def _name(curve: SeparationCurve) -> str:
     return curve.algorithm + WORDS[curve.until]
 
 
-def _samples(curve: Curve, m: int) -> str:
+def _samples(curve: SeparationCurve, m: int) -> str:
     found = next((point for point in curve.points if point.m == m), None)
     return NONE if found is None else show_count(found.samples.value, most=found.most)
 
@@ -191,7 +191,7 @@ def _slope(slope: IntervalEstimate) -> str:
     return NONE if math.isnan(slope.value) else f"{slope.value:.2f} ({slope.low:.2f}–{slope.high:.2f})"
 
 
-def _fit(curve: Curve, shape: Shape) -> str:
+def _fit(curve: SeparationCurve, shape: Shape) -> str:
     if shape not in curve.fits:
         return NONE
     fit = curve.fits[shape]

@@ -20,7 +20,7 @@ from pacbandits.report.document import (
     Columns,
     Curve,
     Fold,
-    Interval,
+    IntervalLine,
     Intervals,
     Items,
     Note,
@@ -54,7 +54,7 @@ from pacbandits.service.dashboard.sentences import (
     sentence,
     width,
 )
-from pacbandits.service.dashboard.status import Given, Span
+from pacbandits.service.dashboard.status import JsonView, ValueEstimate
 
 FIRST_EVENTS = 8  # shown at once; the others on demand
 MAX_TABLE_ROWS = 50
@@ -75,7 +75,7 @@ SEAL = (
 )
 
 
-def experiment_sections(status: Given) -> tuple[Section, ...]:
+def experiment_sections(status: JsonView) -> tuple[Section, ...]:
     """Return the sections of the page after its title."""
     return (
         Section("The answer", tuple(_answer(status)), id="answer", hidden=True),
@@ -94,7 +94,7 @@ def _name(text: str) -> str:
     return one_line(text, most=MAX_NAME_CHARACTERS)
 
 
-def _answer(status: Given) -> Iterable[Block]:
+def _answer(status: JsonView) -> Iterable[Block]:
     """Yield alarms, the answer in a sentence, what it means, and the key figures."""
     yield from (Note("alarm", words) for words in alarms(status))
     yield Text(headline(status), "headline")
@@ -102,7 +102,7 @@ def _answer(status: Given) -> Iterable[Block]:
     yield Numbers(tuple(_numbers(status)))
 
 
-def _numbers(status: Given) -> Iterable[Number]:
+def _numbers(status: JsonView) -> Iterable[Number]:
     distance, rewards, doubtful = proven(status), status.part("rewards"), bool(doubts(status))
     if doubtful:
         yield Number("Distance", "—", "in doubt: see the alarm")
@@ -127,7 +127,7 @@ def _numbers(status: Given) -> Iterable[Number]:
         yield Number("To go", time or "—", people if days is not None else "")
 
 
-def curve_blocks(status: Given) -> Iterable[Block]:
+def curve_blocks(status: JsonView) -> Iterable[Block]:
     """Yield the certified distance over people and the same as a table, or a sentence where nothing is proven yet."""
     goal, seen = status.number("epsilon"), status.parts("curve")
     every = [one for one in seen if _says_something(one, width(status))]
@@ -167,19 +167,19 @@ def _drawable(distance: float | None) -> bool:
     return distance is not None and MIN_DRAWN < distance < MAX_DRAWN
 
 
-def _says_something(analysis: Given, width: float) -> bool:
+def _says_something(analysis: JsonView, width: float) -> bool:
     """Return whether an analysis, or one before it, proved more than the range of rewards tells."""
     best = analysis.number("best")
     return best is not None and _drawable(best) and best < width and analysis.count("samples") > 0
 
 
-def _point(one: Given) -> Point:
+def _point(one: JsonView) -> Point:
     found, samples = one.number("certified_epsilon"), one.count("samples")
     words = f"after {samples:,} people: {bound(found)}"
     return Point(samples, one.number("best") or 1.0, found if _drawable(found) else None, words)
 
 
-def expected_people(status: Given) -> float | None:
+def expected_people(status: JsonView) -> float | None:
     """Return how many people the proof takes in all, by what is known now."""
     claim, more = status.part("claim"), status.part("to_go").number("samples")
     if claim.flag("certified"):
@@ -187,12 +187,12 @@ def expected_people(status: Given) -> float | None:
     return None if more is None else _analysed(status) + more
 
 
-def _analysed(status: Given) -> int:
+def _analysed(status: JsonView) -> int:
     """Return how many people the last analysis used: rewards of later ones are mostly pending."""
     return max([status.part("claim").count("samples"), *(one.count("samples") for one in status.parts("curve")[-1:])])
 
 
-def _people(status: Given) -> Iterable[Block]:
+def _people(status: JsonView) -> Iterable[Block]:
     """Yield the people so far and in all, beside the plan and a plain trial."""
     so_far, whole, ahead = _analysed(status), expected_people(status), status.part("to_go")
     done, bars = status.part("claim").flag("certified"), list[Bar]()
@@ -219,7 +219,7 @@ def _people(status: Given) -> Iterable[Block]:
         yield Text(f"A plain trial, which shows all actions equally often, would {would}.", "dim")
 
 
-def _rule(status: Given) -> Iterable[Block]:
+def _rule(status: JsonView) -> Iterable[Block]:
     """Yield the leading rule as a tree if it is one, else in words; a mixture as its most likely rule and the others.
 
     The claim may be of an earlier analysis, and another rule lead now: then both are shown.
@@ -240,7 +240,7 @@ def _rule(status: Given) -> Iterable[Block]:
         yield Fold(title, (Code(said),), id="in-words")
 
 
-def _trees(status: Given) -> list[tuple[float, TreePolicy]]:
+def _trees(status: JsonView) -> list[tuple[float, TreePolicy]]:
     """Return the trees of the leading rule with their weights, the most likely first; none if it is something else."""
     try:
         chosen = chosen_from_json(dict(status.part("policy").value))
@@ -256,7 +256,7 @@ def _trees(status: Given) -> list[tuple[float, TreePolicy]]:
     return trees if named and len(trees) == len(some) else []
 
 
-def _drawn(parts: Sequence[tuple[float, TreePolicy]], status: Given) -> Iterable[Block]:
+def _drawn(parts: Sequence[tuple[float, TreePolicy]], status: JsonView) -> Iterable[Block]:
     (first, likeliest), *others = parts
     actions, groups = status.texts("actions"), [one.number("share") for one in status.parts("leaves")]
     shares = groups if len(groups) == len(leaves(likeliest.root)) else []
@@ -272,7 +272,7 @@ def _drawn(parts: Sequence[tuple[float, TreePolicy]], status: Given) -> Iterable
         yield Fold(f"{title} of the mixture", tuple(rest), id="mix")
 
 
-def _value(status: Given) -> Iterable[Block]:
+def _value(status: JsonView) -> Iterable[Block]:
     """Yield the rule's mean reward beside the standard's, what it gains, and the holdout."""
     value, rule = status.part("value"), "the mixture of rules" if is_mix(status) else "the rule"
     means = ((rule, value.span("policy")), (f"always {_name(status.text('standard'))}", value.span("standard")))
@@ -290,27 +290,27 @@ def _value(status: Given) -> Iterable[Block]:
     note += "" if lift is None else " The dotted line is no gain."
     if note:
         yield Text(note.strip(), "dim")
-    held: list[tuple[str, Span]] = []
+    held: list[tuple[str, ValueEstimate]] = []
     for key, label in (("experiment", "in the experiment"), ("holdout", "held out")):
         one = status.part("holdout_compared").part(key)
-        span = Given({"": {**one.value, "estimate": one.number("mean")}}).span("")
+        span = JsonView({"": {**one.value, "estimate": one.number("mean")}}).span("")
         if span is not None:
             held.append((f"{label} ({one.count('rows'):,})", span))
     if held:
         yield _intervals("Compared with the holdout", held)
 
 
-def _intervals(title: str, rows: Sequence[tuple[str, Span]], *, gain: bool = False) -> Intervals:
+def _intervals(title: str, rows: Sequence[tuple[str, ValueEstimate]], *, gain: bool = False) -> Intervals:
     """Return intervals on one scale; gain: whether they are differences."""
-    drawn: list[Interval] = []
+    drawn: list[IntervalLine] = []
     for label, span in rows:
         low, high = (None, None) if span.empty else (span.low, span.high)
         words = show_interval(low, span.estimate, high, show=show_signed if gain else show_short)
-        drawn.append(Interval(label, words, span.estimate, low, high))
+        drawn.append(IntervalLine(label, words, span.estimate, low, high))
     return Intervals(tuple(drawn), title, zero=gain)
 
 
-def _health(status: Given) -> Iterable[Block]:
+def _health(status: JsonView) -> Iterable[Block]:
     """Yield pending and missing rewards, the sample ratio, drift, and the guardrail."""
     health, seen = status.part("health"), status.time("updated")
     checks = [*_reward_checks(status), *map(_check, health.parts("checks"))]
@@ -322,7 +322,7 @@ def _health(status: Given) -> Iterable[Block]:
         yield Text(f"Counts of rewards are current, all else is as of the last analysis, {moment(seen)}.", "dim")
 
 
-def _reward_checks(status: Given) -> Iterable[Check]:
+def _reward_checks(status: JsonView) -> Iterable[Check]:
     rewards, late = status.part("rewards"), status.part("late")
     pending, missed = rewards.count("awaited"), rewards.count("missed")
     held = rewards.count("in") + pending + missed
@@ -340,7 +340,7 @@ def _reward_checks(status: Given) -> Iterable[Check]:
         yield Check("", "minimum propensity", words, percent(least))
 
 
-def _window(late: Given) -> str:
+def _window(late: JsonView) -> str:
     seconds = late.number("window_seconds")
     if seconds is None:
         return "which count when they arrive"
@@ -348,7 +348,7 @@ def _window(late: Given) -> str:
     return f"which have {lasting(seconds / _SECONDS_A_DAY)} to arrive, and {after}"
 
 
-def _check(check: Given) -> Check:
+def _check(check: JsonView) -> Check:
     alarm, evidence, needed = check.flag("alarm"), check.number("evidence"), check.number("needed")
     known = evidence is not None and needed is not None
     weighed = f"evidence {show_short(evidence)}, alarm at {show_short(needed)}" if known else ""
@@ -357,7 +357,7 @@ def _check(check: Given) -> Check:
     return Check("alarm" if alarm else "good", title, said if alarm else well, remark=weighed)
 
 
-def _guardrail(guard: Given) -> Block:
+def _guardrail(guard: JsonView) -> Block:
     """Return the outcome that must not exceed its limit, by action and over all."""
     if not guard:
         return Text("There is no guardrail.", "dim")
@@ -377,7 +377,7 @@ def _guardrail(guard: Given) -> Block:
     return Table(("of", "result", "people", "mean", "evidence", "alarm at"), rows, title, sides=("left", "left"))
 
 
-def _groups(status: Given) -> Iterable[Block]:
+def _groups(status: JsonView) -> Iterable[Block]:
     """Yield how the people of each segment that the rule distinguishes were spread over the actions."""
     groups, actions = status.parts("leaves"), status.texts("actions")
     if not groups:
@@ -399,7 +399,7 @@ def _groups(status: Given) -> Iterable[Block]:
     )
 
 
-def _arms(status: Given) -> Block:
+def _arms(status: JsonView) -> Block:
     """Return each action as it was logged."""
     arms, actions, withdrawn = status.parts("arms"), status.texts("actions"), status.texts("withdrawn")
     if not arms:
@@ -415,7 +415,7 @@ def _arms(status: Given) -> Block:
     return Table(head, tuple(rows), "Results by action", note)
 
 
-def _events(status: Given) -> Iterable[Block]:
+def _events(status: JsonView) -> Iterable[Block]:
     """Yield what happened, the newest first, and the seal over all of it."""
     rows = tuple(
         (Cell(moment(one.time("at")), "dim"), sentence(one.text("words") or one.text("kind")))
@@ -437,7 +437,7 @@ def _events(status: Given) -> Iterable[Block]:
     yield Section("Seal", (Code(seal.text("head"), copied=True), *about_it))
 
 
-def _assumptions(status: Given) -> Iterable[Block]:
+def _assumptions(status: JsonView) -> Iterable[Block]:
     """Yield the claim, what it assumes, and what was fixed at the start."""
     late, claim, ends, delta = (
         status.part("late"),

@@ -16,7 +16,7 @@ from pacbandits.report.html import make_environment, render_blocks, safe, style_
 from pacbandits.report.numbers import show_short
 from pacbandits.service.dashboard.content import experiment_sections
 from pacbandits.service.dashboard.sentences import alarms, day, headline, moment, news, state
-from pacbandits.service.dashboard.status import Given
+from pacbandits.service.dashboard.status import JsonView
 from pacbandits.version import __version__
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ def missing_page(root: str, words: str) -> str:
     return _page("missing.html", root, "Not found", words=words)
 
 
-def list_page(root: str, statuses: Sequence[tuple[str, Given | None]]) -> str:
+def list_page(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> str:
     """Return the list of all experiments that one may read."""
     return _live_page(root, "Experiments", f"{root}/parts", list_parts(root, statuses), "")
 
 
-def experiment_page(root: str, name: str, status: Given) -> str:
+def experiment_page(root: str, name: str, status: JsonView) -> str:
     """Return the page of an experiment."""
     source = f"{root}/parts/{quote(name, safe='')}"
     return _live_page(root, name, source, experiment_inside(root, name, status), news(status))
@@ -99,7 +99,7 @@ def _live_page(root: str, title: str, source: str, inside: Markup, said: str) ->
     return _page("live.html", root, title, live=True, inside=inside, **content)
 
 
-def list_parts(root: str, statuses: Sequence[tuple[str, Given | None]]) -> Markup:
+def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> Markup:
     """Return what the script asks for again of the list; an experiment that cannot be read now has no status."""
     items: list[dict[str, Any]] = []
     for name, status in statuses:
@@ -120,7 +120,7 @@ def list_parts(root: str, statuses: Sequence[tuple[str, Given | None]]) -> Marku
     return Markup(_environment().get_template("list.html").render(items=items))
 
 
-def experiment_inside(root: str, name: str, status: Given) -> Markup:
+def experiment_inside(root: str, name: str, status: JsonView) -> Markup:
     """Return what the script asks for again of an experiment's page: its title and all sections."""
     return Markup(
         _environment()
@@ -136,7 +136,7 @@ def experiment_inside(root: str, name: str, status: Given) -> Markup:
     )
 
 
-def _state(status: Given) -> dict[str, str]:
+def _state(status: JsonView) -> dict[str, str]:
     """Return the state in a word, and how it is shown."""
     word = state(status)
     # A guardrail's alarm is no doubt about the proof.

@@ -36,7 +36,7 @@ from pacbandits.service.dashboard.pages import (
     sign_in_page,
 )
 from pacbandits.service.dashboard.sentences import news
-from pacbandits.service.dashboard.status import Given
+from pacbandits.service.dashboard.status import JsonView
 
 # Who is signed in: a cookie that names what one may read and until when, signed, without the key.
 #
@@ -123,13 +123,13 @@ class Sessions:
             raise InputError(f"this key opens {many}, more than one session can hold; use a key for fewer of them")
         return cookie
 
-    def _opened(self, cookie: str) -> Given | None:
+    def _opened(self, cookie: str) -> JsonView | None:
         body, _, signature = cookie.rpartition(".")
         if len(cookie) > MAX_COOKIE_CHARACTERS or not cookie.isascii():
             return None
         if not hmac.compare_digest(signature, self._signature(body)):
             return None
-        return Given(json.loads(zlib.decompress(base64.urlsafe_b64decode(body))))
+        return JsonView(json.loads(zlib.decompress(base64.urlsafe_b64decode(body))))
 
     def _signature(self, body: str) -> str:
         return hmac.new(self._secret, b"session" + body.encode(), hashlib.sha256).hexdigest()
@@ -186,7 +186,7 @@ def router_for(
     secret: what sessions are signed with; servers that take turns need the same one. Else drawn anew at each start.
     keep_seconds: how long a status is shown before it is asked for again, however many people watch.
     """
-    recent = Recent(lambda name: Given(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
+    recent = Recent(lambda name: JsonView(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
     dashboard = _Dashboard(recent, names, Sessions(scopes_of, secret=secret))
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
     router.add_api_route("/assets/{name}", dashboard.asset, methods=["GET"])
@@ -223,12 +223,12 @@ class Recent:
     keep_seconds: how long one is kept.
     """
 
-    def __init__(self, ask: Callable[[str], Given], *, keep_seconds: float) -> None:
+    def __init__(self, ask: Callable[[str], JsonView], *, keep_seconds: float) -> None:
         self._ask, self._keep_seconds = ask, keep_seconds
-        self._kept: dict[str, tuple[float, Given]] = {}
+        self._kept: dict[str, tuple[float, JsonView]] = {}
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
-    def __call__(self, name: str) -> Given:
+    def __call__(self, name: str) -> JsonView:
         """Where an experiment stands, or stood a moment ago."""
         with self._locks[name]:
             kept = self._kept.get(name)
@@ -322,7 +322,7 @@ class _Dashboard:
     def _allowed(self, request: Request) -> frozenset[str] | None:
         return self._sessions.read(request.cookies.get(COOKIE))
 
-    def _status(self, name: str, allowed: frozenset[str]) -> Given | None:
+    def _status(self, name: str, allowed: frozenset[str]) -> JsonView | None:
         """Where an experiment stands; None where there is none, or it is not for this key."""
         if name not in allowed and (EVERYTHING not in allowed or name not in self._names()):
             return None
@@ -331,7 +331,7 @@ class _Dashboard:
         except InputError:
             return None
 
-    def _statuses(self, allowed: frozenset[str]) -> list[tuple[str, Given | None]]:
+    def _statuses(self, allowed: frozenset[str]) -> list[tuple[str, JsonView | None]]:
         seen = [name for name in self._names() if name in allowed or EVERYTHING in allowed]
         return [(name, self._status(name, allowed)) for name in sorted(seen)[:MAX_LISTED]]
 

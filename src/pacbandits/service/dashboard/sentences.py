@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pacbandits.errors import count_of, one_line
 from pacbandits.report.numbers import about, show_short
-from pacbandits.service.dashboard.status import Given
+from pacbandits.service.dashboard.status import JsonView
 
 STATES = {
     "collecting": "collecting",
@@ -57,30 +57,30 @@ def lasting(days: float) -> str:
     return "more than ten years" if days > _ENDLESS_DAYS else count_of(round(days / _DAYS_A_WEEK), "week")
 
 
-def confidence(status: Given) -> str:
+def confidence(status: JsonView) -> str:
     """How sure a proof is: 95 %."""
     delta = status.number("delta")
     return "—" if delta is None else f"{100 * (1 - delta):g} %"
 
 
-def proven(status: Given) -> float | None:
+def proven(status: JsonView) -> float | None:
     """The distance from the best rule that is proven; None where it says nothing that the range of rewards does not."""
     found = status.part("claim").number("certified_epsilon")
     return found if found is not None and found < width(status) else None
 
 
-def width(status: Given) -> float:
+def width(status: JsonView) -> float:
     """How much rewards can differ: what is no less says nothing."""
     ends = status.numbers("reward_range")
     return ends[1] - ends[0] if len(ends) == 2 else math.inf
 
 
-def is_proven(status: Given) -> bool:
+def is_proven(status: JsonView) -> bool:
     """Whether what was asked for is proven."""
     return status.text("state") == "certified" or status.part("claim").flag("certified")
 
 
-def state(status: Given) -> str:
+def state(status: JsonView) -> str:
     """The state in a word."""
     if status.text("state") == "certified" and doubts(status):
         return "doubtful"
@@ -93,7 +93,7 @@ def sentence(text: str) -> str:
     return line[:1].upper() + line[1:]
 
 
-def alarms(status: Given) -> list[str]:
+def alarms(status: JsonView) -> list[str]:
     """What is wrong with the data, a sentence each."""
     found, guard = doubts(status), status.part("health").part("guardrail")
     harmed = [one.text("of") for one in guard.parts("tests") if one.flag("alarm")]
@@ -104,14 +104,14 @@ def alarms(status: Given) -> list[str]:
     return found
 
 
-def doubts(status: Given) -> list[str]:
+def doubts(status: JsonView) -> list[str]:
     """Where the data contradict an assumption of the proof, a sentence each."""
     checks = [one for one in status.part("health").parts("checks") if one.flag("alarm")]
     found = status.texts("alarms") or [one.text("words") or one.text("name") for one in checks]
     return [sentence(words) for words in found]
 
 
-def rule(status: Given, *, below: bool) -> str:
+def rule(status: JsonView, *, below: bool) -> str:
     """What to call the leading rule within a sentence; below: whether it is shown below that."""
     words = status.part("claim").text("words")
     if words.startswith("always ") and "\n" not in words:
@@ -120,12 +120,12 @@ def rule(status: Given, *, below: bool) -> str:
     return f"the {kind} below" if below else f"its {kind}"
 
 
-def is_mix(status: Given) -> bool:
+def is_mix(status: JsonView) -> bool:
     """Return whether the claim is of a mixture of rules: its words begin with how often each is drawn."""
     return _MIX.match(status.part("claim").text("words")) is not None
 
 
-def time_to_go(status: Given) -> str | None:
+def time_to_go(status: JsonView) -> str | None:
     """How long it will take yet: about 12 more days; None where it is not known."""
     ahead = status.part("to_go")
     days, samples = ahead.number("days"), ahead.number("samples")
@@ -135,7 +135,7 @@ def time_to_go(status: Given) -> str | None:
     return None if samples is None else f"about {about(samples)} more people"
 
 
-def headline(status: Given, *, below: bool = True) -> str:
+def headline(status: JsonView, *, below: bool = True) -> str:
     """The answer in a sentence; below: whether the rule is shown below it."""
     distance, where, named = proven(status), status.text("state"), rule(status, below=below)
     if doubts(status):
@@ -151,12 +151,12 @@ def headline(status: Given, *, below: bool = True) -> str:
     return f"{said}." if held else f"{said}; {ahead or TOO_EARLY}."
 
 
-def explanation(status: Given) -> list[str]:
+def explanation(status: JsonView) -> list[str]:
     """What follows the headline: what it means, and what happens now."""
     return [words for words in (_held(status), _meaning(status), _now(status)) if words]
 
 
-def _held(status: Given) -> str:
+def _held(status: JsonView) -> str:
     where, reason = status.text("state"), one_line(status.text("reason")).rstrip(".")
     if where == "paused":
         return f"Paused{f': {reason}' if reason else ''}. Nobody new is assigned until it is resumed."
@@ -166,7 +166,7 @@ def _held(status: Given) -> str:
     return ""
 
 
-def _meaning(status: Given) -> str:
+def _meaning(status: JsonView) -> str:
     distance, goal = proven(status), status.number("epsilon")
     if doubts(status):
         near = (
@@ -182,7 +182,7 @@ def _meaning(status: Given) -> str:
     return f"{meaning}. That is right with {confidence(status)} confidence, whenever you look.{target}"
 
 
-def _now(status: Given) -> str:
+def _now(status: JsonView) -> str:
     where, claim = status.text("state"), status.part("claim")
     if where == "certified":
         what = "what the mixture says" if is_mix(status) else "what this rule says"
@@ -197,6 +197,6 @@ def _now(status: Given) -> str:
     return ""
 
 
-def news(status: Given) -> str:
+def news(status: JsonView) -> str:
     """What a listener is told when it changes: what is wrong, the state and the answer, but no running counts."""
     return " ".join((*alarms(status), f"{state(status).capitalize()}.", headline(status)))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 
-class Span(NamedTuple):
+class ValueEstimate(NamedTuple):
     """An estimate, and between what the truth lies.
 
     low, estimate, high: in the units of rewards.
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Given:
+class JsonView:
     """An object of JSON; false where it holds nothing.
 
     value: what it holds.
@@ -68,13 +68,13 @@ class Given:
             return None
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
-    def part(self, key: str) -> Given:
+    def part(self, key: str) -> JsonView:
         """An object within."""
-        return Given(_mapping(self.value.get(key)))
+        return JsonView(_mapping(self.value.get(key)))
 
-    def parts(self, key: str) -> list[Given]:
+    def parts(self, key: str) -> list[JsonView]:
         """A list of objects."""
-        return [Given(_mapping(one)) for one in _list(self.value.get(key))]
+        return [JsonView(_mapping(one)) for one in _list(self.value.get(key))]
 
     def texts(self, key: str) -> list[str]:
         """A list of texts."""
@@ -82,16 +82,20 @@ class Given:
 
     def numbers(self, key: str) -> list[float]:
         """A list of numbers."""
-        found = (Given({"": one}).number("") for one in _list(self.value.get(key)))
+        found = (JsonView({"": one}).number("") for one in _list(self.value.get(key)))
         return [one for one in found if one is not None]
 
-    def span(self, key: str) -> Span | None:
+    def span(self, key: str) -> ValueEstimate | None:
         """An interval with its estimate; an empty one has no ends in JSON."""
         within = self.part(key)
-        low, estimate, high = (within.number(name) for name in Span._fields)
+        low, estimate, high = (within.number(name) for name in ValueEstimate._fields)
         if estimate is None or (low is None) != (high is None):
             return None
-        return Span(math.inf, estimate, -math.inf) if low is None or high is None else Span(low, estimate, high)
+        return (
+            ValueEstimate(math.inf, estimate, -math.inf)
+            if low is None or high is None
+            else ValueEstimate(low, estimate, high)
+        )
 
 
 def _mapping(value: object) -> Mapping[str, object]:
