@@ -100,6 +100,40 @@ def test_machine_code_in_a_private_folder_is_found_again(kernels, tmp_path):
     assert any((tmp_path / "chosen").rglob("*.nbi"))
 
 
+# A kernel that takes a record, whose machine code names the record's class.
+TYPED = """
+from typing import NamedTuple
+from pacbandits.compiled import kernel
+class NAME(NamedTuple):
+    x: float
+def doubled(record):
+    return 2 * record.x
+kept = kernel(doubled)
+assert kept(NAME(21.0)) == 42
+print(sum(kept.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.thorough
+def test_machine_code_that_an_older_version_left_is_compiled_again(tmp_path):
+    """Its class is gone, so that it cannot be unpickled; a damaged file is no different."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "code"), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def run(name):
+        (tmp_path / "typed.py").write_text(TYPED.replace("NAME", name))
+        os.utime(tmp_path / "typed.py", (0, 0))  # the same file as far as numba can see
+        done = subprocess.run(
+            [sys.executable, "-c", "import typed"], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    assert [run("Older"), run("Older"), run("Newer"), run("Newer")] == [0, 1, 0, 1]
+    for path in (tmp_path / "code").rglob("*.nbc"):
+        path.write_bytes(b"damaged")
+    assert [run("Newer"), run("Newer")] == [0, 1]
+
+
 @pytest.mark.slow
 def test_a_user_without_a_home_gets_no_folder_named_after_it(kernels, tmp_path):
     """numba would make, and trust, a folder `~` in the current one."""

@@ -62,7 +62,29 @@ def _keeping_code(function: Callable[..., object], folder: Path | None = None) -
         return None
     finally:
         settings.CACHE_DIR = before
+    _ignore_unreadable_code(made)
     return made if _can_be_written(made.stats.cache_path) else None
+
+
+def _ignore_unreadable_code(made: Any) -> None:
+    """Compile again where stored machine code cannot be read: damaged, or with types that an older version had."""
+    files = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    for name, instead in (("_load_index", dict[Any, Any]), ("_load_data", None)):
+        load = getattr(files, name, None)
+        if load is not None:
+            setattr(files, name, _or_nothing(load, instead))
+
+
+def _or_nothing(load: Callable[..., Any], instead: Callable[[], Any] | None) -> Callable[..., Any]:
+    def loaded(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # whatever unpickling may raise
+            if instead is None:
+                raise OSError("the stored machine code cannot be read") from None  # numba then compiles
+            return instead()
+
+    return loaded
 
 
 @cache
