@@ -55,7 +55,7 @@ class ToldOfLog(Protocol):
 
 
 # Claims, the base of every kind of certificate, and their JSON form. A kind adds the figures that its proof needs.
-# Rechecking a claim is the task of `pacbandits.verifier`, which shares no code with the modules that certify.
+# Rechecking a claim is the task of `pacbandits.verifier`, which imports no module that makes certificates.
 
 
 Json = dict[str, Any]
