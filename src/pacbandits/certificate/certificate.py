@@ -624,8 +624,7 @@ def basic_assumptions(*, units: bool, shuffled: bool, in_order: bool) -> tuple[s
     """Return the assumptions of every claim, in words.
 
     units: whether the log has units. The weight of a visit is known once all visits are in, so the end of the log must
-        not
-    depend on rewards; shuffled rows assume that anyway. in_order: whether rows stand in order, or have rounds; then
+    not depend on rewards; shuffled rows assume that anyway. in_order: whether rows stand in order, or have rounds; then
     only the first visit of a unit counts.
     """
     if not units:

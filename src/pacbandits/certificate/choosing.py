@@ -40,8 +40,7 @@ def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float | No
     """Return the favourite by a ledger.
 
     epsilon: the scale of the penalty for errors; None for about their own size. all_propensities: whether the ledger
-        has
-    the propensities of all actions, or of played ones alone.
+    has the propensities of all actions, or of played ones alone.
     """
     if epsilon is None:
         return policies.argmax(
@@ -122,8 +121,7 @@ def lead_log(
     They do not depend on the requested ε: so the certificates for all ε hold together.
 
     sizes (rounds,): the planned size of each round. spared: the number of first rounds that only teach. settled: the
-        round
-    from which on the leader stays. settle: returns the leader to use instead, given the number of a round and the
+    round from which on the leader stays. settle: returns the leader to use instead, given the number of a round and the
     chosen one; for verification.
     """
     rounds = np.unique(log.rounds)
@@ -231,8 +229,7 @@ def end_that_pays(log: Log, *, epsilon: float) -> int | None:
     Using the first rows alone is free, as certificates hold at all times together.
 
     epsilon: for rewards in [0, 1]; 0 if the relevant size of differences is unknown. The rows must stand in the order
-        of
-    their rounds, or all are counted.
+    of their rounds, or all are counted.
     """
     out = log.awaited
     if not out.any() or (np.diff(log.rounds) < 0).any():

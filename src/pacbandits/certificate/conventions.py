@@ -67,8 +67,7 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     """Return a log in an order for sequential learning, if it has one; and whether its rows were shuffled.
 
     ordered: whether its rows stand in the order in which they occurred. shuffle: whether any order is valid; a log with
-        a
-    fixed split, the same propensities in all rows, is shuffled by default.
+    a fixed split, the same propensities in all rows, is shuffled by default.
     """
     if ordered and shuffle:
         raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
@@ -112,8 +111,7 @@ def in_blocks(log: Log, ends: IntArray | None = None) -> Log:
     """Return the log itself if it has rounds, else with its rows, in their order, numbered by block.
 
     ends: the ends of the blocks for shuffled rows, in units, whose visits all follow each other. Without it, the ends
-        are
-    `block_ends` and only the first visit of each unit is kept.
+    are `block_ends` and only the first visit of each unit is kept.
     """
     if has_rounds(log):
         return first_visits(log)

@@ -214,8 +214,7 @@ def least_log_wealth(
     """Compute the log-wealth after n_batches against the least refuted mean, for the streams start to stop.
 
     found (S, 4): a lower bound on it, that mean, and the peaks of `log_wealth`. earlier (S, n_batches): the wealth
-        against
-    that mean over time, which bounds the minimum wealth of earlier moments from above.
+    against that mean over time, which bounds the minimum wealth of earlier moments from above.
     """
     values, slopes, peaks = np.empty(n_batches), np.empty(n_batches), np.zeros(2)
     for s in range(start, stop):

@@ -171,8 +171,7 @@ def add_all_bounds(
     loss of a bet, over λ. centres (kinds, rounds): m; that of −u is −m. slack: `rounding_of` a row, which is
     subtracted.
     wealth, rest, lost (kinds · 2 · K,): multiples of 1/scale, their remainders, and the number of rows without room to
-        bet.
-    No reward may be pending.
+    bet. No reward may be pending.
 
     Factors of `GROUP_ROWS` rows, counted from the first, are multiplied before a logarithm is taken, which is much
     faster than a logarithm for each. A row that occurred several times, or counts in part, has its own.
@@ -304,8 +303,7 @@ def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
     """Return the rows that had no part in choosing a certificate's policy: those after its leader has settled.
 
     log: as it was read; or every k-th row of files, from the first on. None if there are no such rows, or if files have
-        too
-    many rows to compute their ranks.
+    too many rows to compute their ranks.
     """
     c, leaders = certificate, certificate.leaders
     if leaders is None or leaders.settled is None or c.policy is not leaders.last:

@@ -114,8 +114,7 @@ def learn_from_blocks(
     """Learn the class of a name from a log that is cut into blocks if it has an order.
 
     sizes (rounds,): if the log is the beginning of a longer one with an order, the number of interactions of each of
-        all
-    rounds, by which the log's are numbered.
+    all rounds, by which the log's are numbered.
     """
     if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
         raise InputError(f"'{plain(spec)}' is no spec of one line and at most {MAX_SPEC_CHARACTERS:,} characters")

@@ -30,7 +30,7 @@ NO_SAMPLE = (
 
 @dataclass(frozen=True)
 class Learning:
-    """How a policy class was learnt that was given by its name.
+    """A record of how a policy class was learnt that was given by its name.
 
     spec: the name, with its options.
     contexts: the number of contexts it was learnt from.

@@ -61,8 +61,7 @@ from pacbandits.records.columns import unlike
 #   powers, which is between 2 and 2.03, the last two steps have u each, and all before them, which come to 0.03, 0.2u.
 #   Together these are 5.2u of log m, which is at most 0.347 in absolute value: 1.8u.
 # - k log 2: `LN2_HIGH` has 32 bits, so that its product with k is exact. That of `LN2_LOW` is below 2^−22, with an
-# error
-#   of 2^−75. Its sum with log m has an error of 0.4u.
+#   error of 2^−75. Its sum with log m has an error of 0.4u.
 # - x: if it is 1 + b, a rounded sum, log x has an error of u.
 # - The sum of both parts has an error of u|y|, and so has each later operation: the subtraction here, that of a caller,
 #   and the product with the number of repeats of a row.

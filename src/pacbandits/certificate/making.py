@@ -53,8 +53,8 @@ class Least:
     share: the weight of the first of two experts in their combination; None if the minimum is exact.
     oracle_calls: the number of calls that the search took.
     count: K, the number of all experts.
-    sums (experts, N): the sums of the named experts' scores for every policy that may be the least refuted, whatever
-        log-wealth each expert has beside.
+    sums (experts, N): the sums of the named experts' scores for every policy that may be the least refuted, for any
+        additional log-wealth of the experts.
     alone (1, 1) each: the same for every single expert and the policy that it refutes least; empty for a list.
     """
 
@@ -216,7 +216,7 @@ def unseen_distance(log: Log, policies: PolicyClass, *, spared: int, delta: floa
     return unseen_share(counted, delta=delta, log_size=policies.log_size)
 
 
-MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is asked for
+MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is requested
 EPSILON_GRID_STEPS = 2**10  # of equal ratio, from MIN_CERTIFIED_EPSILON to 1
 MAX_EPSILON_GUESSES = 5  # before bisection
 NEAR_SHARE = 0.8  # of the requested ε; if a smaller one is proven, experts are chosen by the ε they prove

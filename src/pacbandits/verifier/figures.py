@@ -195,8 +195,7 @@ def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float 
     """Return a fault if the certificate's log-wealth is not this value, or the value does not suffice for its claim.
 
     rounding: how much lower the certificate's may be: its logarithms are lower bounds, and are then rounded down, so
-        that a
-    row without a gain or loss counts a unit less.
+    that a row without a gain or loss counts a unit less.
     """
     faults: list[str] = []
     # An inexact oracle may find a slightly different value for rows in another form.

@@ -74,8 +74,8 @@ def planned_sizes(counts: FloatArray, rows: int, *, ordered: bool, shuffled: boo
     """Return the planned number of interactions, or people, of each round.
 
     counts (rounds,): the actual numbers. rows: in all. ordered: whether the rounds are blocks of rows, whose planned
-        size
-    is their length. For other rounds the plan is unknown: they are taken to be planned as large as all before together.
+    size is their length. For other rounds the plan is unknown: they are taken to be planned as large as all before
+    together.
     """
     if ordered:
         return tuple(int(size) for size in np.diff(block_ends(rows, shuffled=shuffled), prepend=0))
@@ -201,8 +201,7 @@ def order_by_label(
     """Return the order of rows that have rounds.
 
     labels, counts (rounds,): the rounds, rising, and their interactions. early: the largest number of early rows.
-        rising:
-    whether rows stand in the order of their rounds; otherwise a pass over them finds the early ones.
+    rising: whether rows stand in the order of their rounds; otherwise a pass over them finds the early ones.
     """
     order = RowOrder("label", labels[1:], counts, min(early, source.n_rows))
     if rising or source.n_rows <= early:

@@ -271,8 +271,7 @@ def _choose(
     """Return the leader from a round on, and the comparison by which it was chosen, if there was one.
 
     leader: until then. complete: whether all rows before the round are early ones. single: whether a change of leaders
-        is
-    expensive. simple: whether the simplest policy leads that cannot be distinguished from the favourite.
+    is expensive. simple: whether the simplest policy leads that cannot be distinguished from the favourite.
     """
     early = rows.early
     if leader is not None and rows.late is not None and not complete:

@@ -65,9 +65,8 @@ class Leading:
         """Return the leaders of all rounds.
 
         sizes (rounds,): the planned size of each. spared: the number of rounds that only teach. settle: returns the
-            leader to
-        use instead, given the number of a round, the chosen leader and a function that scores policies by the rows
-        before it; for verification.
+        leader to use instead, given the number of a round, the chosen leader and a function that scores policies by the
+        rows before it; for verification.
         """
         seen = np.concatenate([[0.0], np.cumsum(self.ledger.round_sizes)])
 
