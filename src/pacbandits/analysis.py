@@ -1,4 +1,4 @@
-"""Analyse a log: certify its best policy, and say in the owner's names and units what that proves."""
+"""Analyse a log: certify its best policy, and report the proof in the names and units of the data."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ COLUMN = "column:"
 
 
 class Measured(NamedTuple):
-    """What is computed after a certificate.
+    """The figures that are computed after a certificate.
 
-    worth: value and gains of the policy, with intervals; None if the log cannot tell.
+    worth: value and gains of the policy, with intervals; None if the log gives none.
     target: the next ε to prove; None if the policy is proven to be the best.
-    outlook: how many more interactions that would take.
+    outlook: the predicted number of interactions that this would take.
     """
 
     worth: Worth | None
@@ -99,17 +99,17 @@ class Result:
 
     @cached_property
     def measured(self) -> Measured:
-        """Value, gains and outlook; computed when first asked for."""
+        """Value, gains and outlook; computed on first access."""
         return _measure(self.found, self.log) if self.streamed is None else self.streamed
 
     @property
     def worth(self) -> Worth | None:
-        """Value of the policy and gains over each single action, with intervals; None if the log cannot tell."""
+        """Value of the policy and gains over each single action, with intervals; None if the log gives none."""
         return self.measured.worth
 
     @property
     def certified(self) -> bool:
-        """Whether the ε that was asked for is proven."""
+        """Whether the requested ε is proven."""
         return self.certificate.certified
 
     @property
@@ -119,7 +119,7 @@ class Result:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Where the log contradicts the assumptions: drift, or counts that do not fit the split."""
+        """The evidence in the log against the assumptions: drift, or counts that do not fit the split."""
         return self.summary().alarms
 
     @property
@@ -133,7 +133,7 @@ class Result:
         return DeployedPolicy(self.certificate.policy, self.certificate.action_names, self.certificate.dates)
 
     def summary(self, *, proof: str | None = None) -> Summary:
-        """Everything that a report says; proof: the name of the certificate's file, if there is one."""
+        """Return the content of a report; proof: the name of the certificate's file, if there is one."""
         return summarise(
             self.certificate,
             self.log,
@@ -169,7 +169,7 @@ class Result:
         return verify(self.certificate, self.log if log is None else log, self.policies)
 
     def to_json(self) -> Json:
-        """The certificate, the answer, values and groups as JSON-compatible values."""
+        """Serialise certificate, answer, values and groups to JSON-compatible values."""
         summary = self.summary()
         told = {"alarms": list(summary.alarms)} | self.certificate.to_json() | summary.to_json()
         return told | {"notices": list(self.log.notices)}
@@ -323,7 +323,7 @@ def analyse(
 
 
 def _measure(found: CertifiedLog, log: Log, *, tell: Progress = silent) -> Measured:
-    """Measure the certified policy, and look ahead to the next ε; log: the rows by which prices are estimated."""
+    """Measure the certified policy, and predict the cost of the next ε; log: the rows by which that is estimated."""
     tell("computing values and gains")
     worth, made = found.measure(), found.certificate
     if made.epsilon == 0 and made.certified:
@@ -333,7 +333,7 @@ def _measure(found: CertifiedLog, log: Log, *, tell: Progress = silent) -> Measu
 
 
 def read_data(data: Log | DataFrame | Files, reading: Json) -> Log:
-    """Return the log: as it is, of a data frame, or of one file."""
+    """Return the log itself, or read it from a data frame or a file."""
     if isinstance(data, Log):
         if reading:
             raise InputError(f"{next(iter(reading))} is for a data frame, and this is a log already; leave it out")
@@ -352,7 +352,7 @@ def read_data(data: Log | DataFrame | Files, reading: Json) -> Log:
 
 
 def check_kept(log: Log, reading: Json, path: Path) -> None:
-    """Raise if a column that is to be kept as a feature does not exist."""
+    """Raise InputError if a column that is to be kept as a feature does not exist."""
     known = (*log.contexts.names, *log.dates)
     for name in reading.get("keep", ()):
         if name not in known:
@@ -360,7 +360,7 @@ def check_kept(log: Log, reading: Json, path: Path) -> None:
 
 
 def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon: float | None) -> bool:
-    """Whether files are read block by block: if an engine or several files are named, or one is large.
+    """Return whether files are read block by block: if an engine or several files are named, or one is large.
 
     Rows that have to be sorted by time, or that belong to returning users, are all needed at once.
     """
@@ -376,7 +376,7 @@ def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon
 
 
 def are_files(given: object) -> TypeGuard[Files]:
-    """Whether these are names of files, or patterns of such."""
+    """Return whether these are names or patterns of files."""
     if isinstance(given, str | Path):
         return True
     listed = cast(Sequence[object], given) if isinstance(given, list | tuple) else ()
@@ -384,7 +384,7 @@ def are_files(given: object) -> TypeGuard[Files]:
 
 
 def open_files(files: Files, reading: Json) -> FileSet:
-    """The rows of files, read as `read_log` would."""
+    """Open files, to be read as by `read_log`."""
     names = [files] if isinstance(files, str | Path) else list(files)
     return open_set(expand([str(name) for name in names]), ReadingOptions(**reading))
 
@@ -394,7 +394,7 @@ def _paths(files: Files) -> list[Path]:
 
 
 def name_of(data: Data) -> str:
-    """What to call the data in a report."""
+    """Return the name of the data for a report."""
     if not are_files(data):
         return "the files" if isinstance(data, FileSet) else "the log" if isinstance(data, Log) else "the data frame"
     paths = _paths(data)
@@ -432,7 +432,7 @@ def evaluate(
     policy: the policy; or the name of an action, for "everybody gets it"; or "column:NAME", for the rule that a column
         of the data holds; or what `certify` returned or `load_certificate` read. On the log that a certificate was
         made from, the intervals allow for the policy's having been chosen by it; any other policy must not have been
-        chosen by looking at this log. None if a certificate's own log cannot tell.
+        chosen by looking at this log. The result is None if a certificate's own log gives no bound.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -461,7 +461,7 @@ def evaluate(
 
 
 def _chosen(policy: object, log: Log) -> Chosen:
-    """Return the policy that was named or handed over."""
+    """Return the policy that was named or passed."""
     names = log.action_names or tuple(str(number) for number in range(log.n_actions))
     if isinstance(policy, DeployedPolicy):
         check_actions(policy.action_names, log.action_names)
@@ -487,7 +487,7 @@ def measure_claim(
 ) -> tuple[Worth | None, bool]:
     """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log.
 
-    shuffle, model, engine: as for `evaluate`, of files.
+    shuffle, model, engine: as for `evaluate`; for files only.
     """
     check_actions(claim.action_names, log.action_names)
     if isinstance(log, Log):
@@ -507,7 +507,7 @@ def measure_claim(
 
 
 def check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:
-    """Raise if a policy and a log have different names for their actions."""
+    """Raise InputError if a policy and a log have different names for their actions."""
     if mine is not None and theirs is not None and mine != theirs:
         mine_said, theirs_said = (", ".join(plain(name) for name in names) for names in (mine, theirs))
         raise InputError(

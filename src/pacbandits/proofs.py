@@ -1,7 +1,7 @@
-"""Certificates as files, and the verification of any kind of certificate. A new kind is a line here.
+"""Certificate files, and the verification of every kind of certificate. To add a kind, add a line to `KINDS`.
 
-A file holds the certificate, the policy class it speaks of and how its log was read. Nothing in it is run: a policy
-class of the user's own is named there, and must be handed in again.
+A file holds the certificate, its policy class and how its log was read. Loading runs no code from it: a policy class of
+the user's own is only named in the file, and must be passed again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NO_PROOF = "this is an approximate certificate, and no proof that could be reche
 
 @dataclass(frozen=True)
 class CertificateKind:
-    """A kind of certificate, and how it is rechecked: None for one that proves nothing."""
+    """A kind of certificate with its recheck; None for one that proves nothing."""
 
     claim: type[Claim]
     recheck: Recheck | None
@@ -78,11 +78,11 @@ KINDS: dict[str, CertificateKind] = {
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What a file of a certificate holds.
+    """The content of a certificate file.
 
-    certificate: what is claimed.
-    policies: the class it speaks of.
-    reading: how its log was read, by the names that `read_log` has for that.
+    certificate: the claim.
+    policies: its policy class.
+    reading: how its log was read, by the keywords of `read_log`.
     path: of the file.
     """
 
@@ -93,17 +93,17 @@ class Proof:
 
     @property
     def policy(self) -> DeployedPolicy:
-        """The policy of which it is claimed, to act on data frames: `policy(frame)` gives the names of actions."""
+        """The certified policy, for data frames: `policy(frame)` returns the names of actions."""
         made = self.certificate
         return DeployedPolicy(made.policy, made.action_names, made.dates)
 
     def contexts(
         self, path: str | Path | None = None, *, read: Callable[[Path], Contexts] = Contexts.read
     ) -> Contexts | None:
-        """The contexts that the certificate speaks of or its class was learnt from.
+        """Return the contexts that the certificate is about or its class was learnt from.
 
-        path: of their file; where the certificate speaks of them, the one beside its own file if none is named.
-        read: what reads the file.
+        path: of their file; if the certificate is about contexts, by default the file next to its own.
+        read: the function that reads the file.
         """
         if not self.certificate.speaks_of_contexts:
             return None if path is None else read(Path(path))
@@ -113,16 +113,16 @@ class Proof:
         return read(beside)
 
     def log(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> Log:
-        """The log in a file, read as it was to certify it, unless the reading says otherwise."""
+        """Read the log from a file as it was read for the certificate, unless `reading` says otherwise."""
         how: Json = {**self.reading, **(reading or {})}
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
-        asked = self.policy.columns  # of a log on which it looks like an identifier, too
+        asked = self.policy.columns  # kept even if they look like identifiers in this log
         how["keep"] = (*how.get("keep", ()), *asked)
         return read_log(path, **how)[0]
 
     def files(self, paths: Sequence[str | Path], *, reading: Mapping[str, Any] | None = None) -> FileSet:
-        """The rows of files, read as they were to certify them, unless the reading says otherwise."""
+        """Open files, to be read as they were for the certificate, unless `reading` says otherwise."""
         how: Json = {**self.reading, **(reading or {})}
         how["keep"] = (*how.get("keep", ()), *self.policy.columns)
         return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
@@ -130,7 +130,7 @@ class Proof:
 
 @runtime_checkable
 class Certified(Protocol):
-    """What has a certificate and its class: a `Result`, a `Run`, or what `load_certificate` read."""
+    """An object with a certificate and its class: a `Result`, a `Run`, or a `Proof` by `load_certificate`."""
 
     @property
     def certificate(self) -> Claim | None: ...
@@ -149,13 +149,13 @@ def verify(
 ) -> Verdict:
     """Recheck a certificate of any kind against its log, independently of the code that made it.
 
-    certificate: the certificate; or what `certify` returned, or `load_certificate` read.
+    certificate: the certificate; or the result of `certify` or `load_certificate`.
     log: the log it was made from; or its files, opened by `open_set`, if it was made by sums over rows.
-    policies: the class it is about. Not needed for a `Result`, for what was loaded from a file, and for a class with a
-        name that was learnt from the log or from the given contexts: it is learnt again.
-    contexts: those that a certificate of linear rewards speaks of, or that a class was learnt from before the log.
-    model: the reward model, for certificates whose own cannot be made from its description.
-    engine: who adds up over the rows of files.
+    policies: the policy class. Not needed for a `Result` or a loaded certificate, nor for a class with a name that was
+        learnt from the log or from the given contexts: it is learnt again.
+    contexts: those that a certificate of linear rewards is about, or that a class was learnt from before the log.
+    model: the reward model, if its description in the certificate does not suffice to make it.
+    engine: where sums over the rows of files are computed.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -164,7 +164,7 @@ def verify(
     True
 
     Raises:
-        InputError: When the certificate proves nothing, as an approximate one, or lacks its contexts.
+        InputError: If the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
     certificate, policies = _taken_apart(certificate, policies)
     kind = KINDS.get(certificate.kind)
@@ -188,7 +188,7 @@ def verify(
             f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
         )
         if isinstance(certificate, Certificate) and certificate.shuffled:
-            # A shuffle is for one look at a log whose end was planned; here it has gone on.
+            # A shuffle allows one analysis of a log whose end was planned, and this log has grown.
             verdict = replace(verdict, trusted=(*verdict.trusted, f"{more}: it had been planned to end there"))
         else:
             verdict = replace(verdict, checked=(*verdict.checked, more))
@@ -244,7 +244,7 @@ def _verify_files(
     model: RewardModel | None,
     engine: Engine | str,
 ) -> Verdict:
-    """The same by sums over the rows of files."""
+    """Recheck a certificate by sums over the rows of files."""
     if not isinstance(certificate, Certificate) or not certificate.summed:
         raise InputError(
             "this certificate was made of rows in memory, and is rechecked with all of them there; read them by "
@@ -257,7 +257,7 @@ def _verify_files(
 
 
 def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
-    """The verdict, and what the log shows of signs against the assumptions, which the certificate must not hide."""
+    """Return the verdict with tests of the assumptions on the log; alarms that the certificate lacks are faults."""
     if not verdict.good:
         return verdict
     found, told = look(log), certificate.checks
@@ -270,7 +270,7 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
 
 
 def _same_find(told: AssumptionCheck, found: AssumptionCheck) -> bool:
-    """Whether two looks at a log found the same, to what another machine's arithmetic may change."""
+    """Return whether two tests of a log agree, up to the rounding of another machine."""
     near = math.isclose(told.log_evidence, found.log_evidence, rel_tol=1e-6, abs_tol=1e-6)
     return near and (told.kind, told.needed, told.alarm) == (found.kind, found.needed, found.alarm)
 
@@ -284,10 +284,10 @@ def check_expected(
     contexts: Contexts | None = None,
     engine: Engine | str = STREAM,
 ) -> Verdict:
-    """The verdict, and whether the class is the one that a reader expects: of this name, learnt from these contexts.
+    """Return the verdict with a check that the class is the expected one: of this name, learnt from these contexts.
 
-    contexts: from before the experiment; None for a class that is learnt from the first rows of the log. engine: who
-    reads the rows of files.
+    contexts: from before the experiment; None for a class that is learnt from the first rows of the log. engine: as for
+    `verify`.
     """
     expected = _learn_named(spec, proof.certificate, log, contexts, engine)
     where = "the first rows of the log" if contexts is None else "the contexts given"
@@ -300,7 +300,7 @@ def check_expected(
 
 
 def check_is_proof(certificate: Claim) -> None:
-    """Raise unless it can be rechecked, before anything else is read."""
+    """Raise InputError if the certificate cannot be rechecked, before anything else is read."""
     kind = KINDS.get(certificate.kind)
     if kind is not None and kind.recheck is None:
         raise InputError(NO_PROOF)
@@ -314,13 +314,13 @@ def save_certificate(
     reading: Mapping[str, Any] | None = None,
     contexts: Contexts | None = None,
 ) -> None:
-    """Write a certificate, the class it speaks of and how its log was read, as one JSON file.
+    """Write a certificate, its policy class and how its log was read, as one JSON file.
 
     path: of the file.
     certificate: the certificate; or a result or run that has one.
-    policies: the class it is about, unless that comes with the certificate.
-    reading: how its log was read, by the names that `read_log` has for that.
-    contexts: those that a certificate of linear rewards is about, written beside it.
+    policies: the policy class, unless it comes with the certificate.
+    reading: how its log was read, by the keywords of `read_log`.
+    contexts: those that a certificate of linear rewards is about, written to a file next to it.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -329,7 +329,7 @@ def save_certificate(
     >>> done.log.write("log.parquet")  # `pacbandits verify proof.json log.parquet` rechecks it
 
     Raises:
-        InputError: When the class has no form in JSON, or the file cannot be written.
+        InputError: If the class has no form in JSON, or the file cannot be written.
     """
     claim, policies = _taken_apart(certificate, policies)
     path = path_of(path)
@@ -344,7 +344,7 @@ def save_certificate(
         text = json_text(whole, indent=1, default=plain_number)
     except (TypeError, ValueError) as error:
         raise InputError(f"the certificate or its class has no form in JSON: {error}") from None
-    parse_json(text, name="the certificate")  # what could not be read again is not written
+    parse_json(text, name="the certificate")  # write nothing that cannot be read again
     if len(text.encode()) >= MAX_JSON_BYTES:
         raise InputError(f"the certificate or its class is too large for a file of {MAX_JSON_BYTES:,} bytes")
     try:
@@ -356,7 +356,7 @@ def save_certificate(
 
 
 def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> Proof:
-    """What `save_certificate` wrote: the certificate, its class, and how to read its log.
+    """Read a file that `save_certificate` wrote: the certificate, its class, and how to read its log.
 
     path: of the file.
     policies: the class, if it is one of the user's own.
@@ -370,7 +370,7 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
     True
 
     Raises:
-        InputError: When there is no such file, it is no certificate, or it was altered.
+        InputError: If there is no such file, it is no certificate, or it was altered.
     """
     path = path_of(path)
     if policies is not None:
@@ -392,5 +392,5 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
 
 
 def contexts_beside(path: Path) -> Path:
-    """Where the contexts of a certificate of linear rewards are written."""
+    """Return the path of the contexts file next to a certificate of linear rewards."""
     return path.with_name(f"{path.name}.contexts.parquet")

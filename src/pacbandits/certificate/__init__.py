@@ -1,6 +1,6 @@
 """Certificates by betting: valid at any time, for any stopping rule, under any design whose propensities are logged.
 
-And one by a normal approximation, for those who accept that (`certify_asymptotically`).
+`certify_asymptotically` makes certificates by a normal approximation instead.
 """
 
 from pacbandits.certificate.asymptotic import AsymptoticCertificate, certify_asymptotically

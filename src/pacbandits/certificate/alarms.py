@@ -1,4 +1,4 @@
-"""Look for signs against the assumptions of a certificate: drift, and actions not drawn with their probabilities."""
+"""Test the assumptions of a certificate on its log: drift, and actions not drawn with their propensities."""
 
 from __future__ import annotations
 
@@ -35,37 +35,38 @@ from pacbandits.records.policy import call
 
 # The sample ratio: whether actions were drawn with the propensities that the log states.
 #
-# For an action a, let p be its propensity in a row and b what was known of it before the action was drawn: p itself
-# where a log tells all, else a number b ≤ p, maybe 0. For a tilt κ > −1 that is fixed before the row, the factor
+# For an action a, let p be its propensity in a row and b what was known of it before the action was drawn: p itself if
+# the log has all propensities, else a minimum propensity b ≤ p, maybe 0. For a tilt κ > −1 that is fixed before the
+# row, the factor
 #
 #     F = (1 + 1{a played}·b'κ/p)/(1 + b'κ),     b' = b for κ < 0,  b' ≥ 0 anything known before for κ > 0
 #
 # is never negative (for κ < 0 as b'/p ≤ 1), and E[F | past, c] = (1 + 1{p > 0}·b'κ)/(1 + b'κ) ≤ 1: for κ > 0 whether p
-# is 0 or not, for κ < 0 because then either p > 0 or b' = b = 0. With b' = p it is the likelihood ratio of propensities
-# that are tilted, those of a by 1 + κ = e^θ. Actions played too seldom are seen by κ < 0 where b > 0, and else because
-# some others are played too often.
+# is 0 or not, for κ < 0 because then either p > 0 or b' = b = 0. With b' = p it is the likelihood ratio of tilted
+# propensities, those of a by 1 + κ = e^θ. Actions played too seldom are detected by κ < 0 if b > 0, and otherwise
+# because some others are played too often.
 #
-# F does not depend on the other rows: its product over rows is the same in whatever order they stand. So nothing is
-# assumed of the order of rows within a round, and a log of one round can be looked at as well. Products over the rows
-# whose contexts lie in a half (`segments`) are as good, and all rows count in them: halves are cut by contexts alone,
-# and given *all* contexts, as these are independent of each other, actions are still drawn with their propensities.
-# Mixed are actions, halves, tilts, and the batches of rounds at which such a bet begins (weights over all ever possible
-# sum to 1): a supermartingale that begins at 1, whose maximum over the ends of batches reaches 1/α with probability α
-# at most.
+# F does not depend on the other rows: its product over rows is the same in any order. So nothing is assumed about the
+# order of rows within a round, and a log of one round can be tested as well. Products over the rows whose contexts lie
+# in a half (`check.Segments`) are as valid, and all rows count in them: halves are cut by contexts alone, and given
+# *all* contexts, as these are independent of each other, actions are still drawn with their propensities. The test
+# mixes over actions, halves, tilts, and the batches of rounds at which such a bet begins (weights over all ever
+# possible sum to 1): a supermartingale that begins at 1, whose maximum over the ends of batches reaches 1/α with
+# probability α at most.
 #
-# Of the m visits of a unit F^(1/m) takes the place of F, which is less on average, also where a unit is given one
-# action for good: then its factors are drawn together, and their geometric mean is no larger than their mean.
+# For the m visits of a unit F^(1/m) replaces F, which is less on average, also if a unit is given one action for good:
+# then its factors are drawn together, and their geometric mean is no larger than their mean.
 
 
 TILTS = np.expm1([sign * 2.0**-j for sign in (1.0, -1.0) for j in range(-1, 7)])
 FIRST_START_SHARE = 0.5  # of the weight, for bets that begin with the log
-START_SHARE = 1.0 / 50.0  # of the weight that is left, for bets that begin with the next batch
+START_SHARE = 1.0 / 50.0  # of the remaining weight, for bets that begin with the next batch
 
 
 def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS) -> AssumptionCheck:
-    """Evidence that actions were not drawn with their propensities; needed: its logarithm for an alarm.
+    """Test whether actions were drawn with their propensities; needed: the log-evidence for an alarm.
 
-    first_rows: how many interactions the first batch of rounds has, at least.
+    first_rows: the smallest number of interactions of the first batch of rounds.
     """
     if log.n_actions == 1:
         return AssumptionCheck(SAMPLE_RATIO, 0.0, needed, "", "there is one action alone, which is always played")
@@ -94,13 +95,13 @@ def look_at_ratio(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The e-process of the sample ratio where it is largest.
+    """The e-process of the sample ratio at its largest.
 
     log_evidence: its logarithm.
     action: of the bet that contributes most.
-    half: 0 if that was on all rows, else where it stands among the halves of segments, from 1.
+    half: 0 for a bet on all rows, else its place among the halves of segments, from 1.
     start: the batch with which it began, most probably.
-    batches: how many had passed.
+    batches: the number of batches until then.
     """
 
     log_evidence: float
@@ -111,7 +112,7 @@ class Mismatch:
 
 
 def find_mismatch(gains: FloatArray) -> Mismatch:
-    """The largest evidence at the end of any batch, of gains (K, A, 1 + 2G, J)."""
+    """Return the largest evidence at the end of any batch, given gains (K, A, 1 + 2G, J)."""
     n_batches, n_actions, n_halves, n_tilts = gains.shape
     shares = np.full(n_halves, 1.0 if n_halves == 1 else 0.5)
     shares[1:] /= max(n_halves - 1, 1)
@@ -134,7 +135,10 @@ def find_mismatch(gains: FloatArray) -> Mismatch:
 
 
 def _bet_on_plays(log: Log, batches: Batches, segments: Segments, n_actions: int) -> tuple[FloatArray, FloatArray]:
-    """Gains (K, A, 1 + 2G, J), and plays, Σ b, Σ 1{a}/p (K, A, 1 + 2G, 3): of all rows, of first and second halves."""
+    """Return gains (K, A, 1 + 2G, J), and plays, Σ b, Σ 1{a}/p (K, A, 1 + 2G, 3).
+
+    The third axis has all rows, then the first and the second half of each segment.
+    """
     rows, shape = seen_rows(log, batches, segments), (len(batches), n_actions, 1 + len(segments))
     gains, counts = np.zeros((*shape, len(TILTS))), np.zeros((*shape, 3))
     guess = 0.0 if log.least is None else 1.0 / log.n_actions
@@ -149,7 +153,7 @@ def _tally_plays_of_batch(rows: TimedRows, batches: Batches, k: int, guess: floa
 
 
 def _with_other_halves(sums: FloatArray) -> FloatArray:
-    """Sums (K, A, 1 + G, ·) over all rows and first halves, with those over second halves (K, A, 1 + 2G, ·)."""
+    """Return sums (K, A, 1 + G, ·) over all rows and first halves with those over second halves (K, A, 1 + 2G, ·)."""
     out = np.empty((*sums.shape[:2], 2 * sums.shape[2] - 1, sums.shape[3]))
     out[:, :, 0] = sums[:, :, 0]
     out[:, :, 1::2] = sums[:, :, 1:]
@@ -158,7 +162,7 @@ def _with_other_halves(sums: FloatArray) -> FloatArray:
 
 
 def _ratio_words(log: Log, batches: Batches, segments: Segments, counts: FloatArray, found: Mismatch) -> str:
-    """Which action was played how often, where and since when, and how often was to be expected."""
+    """Describe the mismatch: the action, its number of plays, the expected number, the segment and the first round."""
     plays, expected, stands_for = counts[found.start : found.batches, found.action, found.half].sum(axis=0)
     action = call(found.action, log.action_names)
     if log.least is None:
@@ -178,18 +182,15 @@ def _ratio_words(log: Log, batches: Batches, segments: Segments, counts: FloatAr
     return words
 
 
-# Looking at a log: one check of every assumption that can be refuted.
-
-
 FALSE_ALARM_RATE = 0.01
 
 
 def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[AssumptionCheck, ...]:
-    """Signs against what the certificates of a log assume: of drift, and of a mismatch of the sample ratio.
+    """Test the assumptions of a log's certificates: one check for drift, one for a sample-ratio mismatch.
 
-    false_alarms: the probability that either ever raises an alarm, at whatever times one looks while the log grows,
-        though contexts and rewards are drawn from one distribution and actions with their propensities; half of it
-        each. Adaptive propensities are no cause of alarms.
+    false_alarms: the probability that either ever raises an alarm, at all analyses of a growing log together, although
+        contexts and rewards are drawn from one distribution and actions with their propensities; half of it each.
+        Adaptive propensities cause no alarms.
 
     >>> import numpy as np
     >>> import pacbandits as pb
@@ -207,13 +208,11 @@ def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[Assumptio
     return look_for_drift(log, needed=needed), look_at_ratio(log, needed=needed)
 
 
-# Looking at a log for signs against what its certificates assume: drift, and a mismatch of the sample ratio.
-#
-# A certificate rests on contexts and rewards that are drawn independently from one distribution, and on actions that
-# are drawn with the propensities that the log states. Neither can be proven; both can be refuted. Each is tested by an
-# e-process: a number that is nonnegative and at most 1 on average while the assumption holds, whenever one looks, and
-# that grows exponentially fast where it fails in a way that was bet on. By Ville's inequality it ever reaches 1/α with
-# probability at most α: one may look after every round, for ever, at logs collected in any adaptive way.
+# A certificate assumes that contexts and rewards are drawn independently from one distribution, and actions with the
+# propensities that the log states. Neither can be proven; both can be refuted. Each is tested by an e-process: a
+# nonnegative number that is at most 1 on average while the assumption holds, at any time, and that grows exponentially
+# fast if it fails in a way that was bet on. By Ville's inequality it ever reaches 1/α with probability at most α: one
+# may test after every round, for ever, on logs collected in any adaptive way.
 
 
 __all__ = ["FALSE_ALARM_RATE", "AssumptionCheck", "alarm_words", "by_gravity", "look"]

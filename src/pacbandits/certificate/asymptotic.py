@@ -1,21 +1,21 @@
-"""An approximate certificate: what a normal approximation says of a log, when samples are many and looked at once.
+"""An approximate certificate by a normal approximation, for large samples that are analysed once.
 
-V̂(π) is the doubly robust estimate of V(π), Z(π) = V̂(π) − V(π) its error, q the policy to be certified, whichever way it
-was chosen, Δ̂(π) = V̂(q) − V̂(π). Let r be a best policy, fixed. If q is worse than r by more than ε, then
+V̂(π) is the doubly robust estimate of V(π), Z(π) = V̂(π) − V(π) its error, q the policy to be certified, chosen in any
+way, Δ̂(π) = V̂(q) − V̂(π). Let r be a best policy, fixed. If q is worse than r by more than ε, then
 
     Z(q) − Z(r) = V(r) − V(q) + Δ̂(r) > ε + Δ̂(r),   so that   sup_π [Z(π) − Z(r)] > ε + Δ̂(r).
 
 The supremum has a law that the multiplier bootstrap estimates (Chernozhukov, Chetverikov, Kato, 2013): G is the sum of
-the centred scores with a normal weight each, and T(r) the (1 − δ)-quantile of sup_π [G(π) − G(r)]. Nobody knows r; so q
+the centred scores with a normal weight each, and T(r) the (1 − δ)-quantile of sup_π [G(π) − G(r)]. As r is unknown, q
 is certified at ε when T(r) ≤ ε + Δ̂(r) for every r. Only the one for the best policy must be right: no union over r.
 
-Policies far from the best enter the supremum with all their noise, though none of them is going to be q. They are held
-back by their gaps: T(r) becomes the quantile of sup_π [G(π) − aΔ̂(π)] − G(r), to be compared with τ(ε + Δ̂(r)). With the
-true gaps to r the argument above gives τ = 1 − a. Estimated gaps carry the errors of the very data; in a class so large
+Policies far from the best enter the supremum with all their noise, though none of them is going to be q. Their gaps
+hold them back: T(r) becomes the quantile of sup_π [G(π) − aΔ̂(π)] − G(r), to be compared with τ(ε + Δ̂(r)). With the
+true gaps to r the argument above gives τ = 1 − a. Estimated gaps carry the errors of the same data; in a class so large
 that suprema hardly vary, the supremum of G + aZ is that of √(1 + a²)·Z, which gives τ = √(1 + a²) − a. With few
 policies that has erred less often than δ. The best of a few slopes a is taken, a = 0 among them.
 
-The supremum is one argmax call a draw and slope. The r that matter are those with a small gap and a large variance: all
+The supremum is one argmax call per draw and slope. The relevant r are those with a small gap and a large variance: all
 of a class that is short enough to list, else those that the oracle names for various prices of variance.
 """
 
@@ -62,16 +62,15 @@ from pacbandits.records.log import check_all_in, digest_log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 from pacbandits.schema import Fields
 
-# The law of the largest error of doubly robust differences: the multiplier bootstrap, through an argmax oracle.
-#
-# `pacbandits.certificate.asymptotic` says what for, and has the letters: q the reference, r a rival that may be the
-# best, Δ̂ a gap, G the noise that is drawn, a the slope, T the quantile, τ the share.
+# The law of the largest error of doubly robust differences: the multiplier bootstrap, through an argmax oracle. The
+# letters are those of the module docstring: q the reference, r a rival that may be the best, Δ̂ a gap, G the noise that
+# is drawn, a the slope, T the quantile, τ the share.
 
 
 GAP_SLOPES = (0.0, 0.25, 0.5)  # a, of which the best is taken
-MAX_LISTED_RIVALS = 2000  # of longer lists, the best is looked for as in classes that cannot be listed
-VARIANCE_PRICES_TRIED = 10  # at each the oracle names a rival
-NAMING_DRAWS = 40  # for each the oracle names one more
+MAX_LISTED_RIVALS = 2000  # longer lists are searched as classes that cannot be listed
+VARIANCE_PRICES_TRIED = 10  # the oracle names a rival for each
+NAMING_DRAWS = 40  # the oracle names one more rival for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +79,7 @@ class Scores:
 
     ψ_i(x) = f_i(x) + 1{a_i = x} (r_i − f_i(x))/p_i, with the prediction f.
 
-    ledger: where the rows are.
+    ledger: the rows.
     """
 
     ledger: Ledger
@@ -90,9 +89,9 @@ class Scores:
         return self.ledger.contexts
 
     def sums(self, weights: FloatArray, *, reference: IntArray, squared: bool = False) -> FloatArray:
-        """Scores (m, A) that sum to `Σ_i weights_i X_i(π)` over a policy's actions; or, squared, with X² for X.
+        """Return scores (m, A) that sum to `Σ_i weights_i X_i(π)` over a policy's actions; if squared, with X² for X.
 
-        weights (n,): one a row. reference (m,): q's actions.
+        weights (n,): one per row. reference (m,): q's actions.
         """
         rows, out = self.ledger.rows, np.zeros((len(self.contexts), self.ledger.n_actions))
         over_cores(
@@ -103,13 +102,13 @@ class Scores:
         return out
 
     def gaps(self, reference: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Scores (m, A) that sum to Δ̂(π), and to the square of its standard error (or a little more)."""
+        """Return scores (m, A) that sum to Δ̂(π), and to the square of its standard error (or a little more)."""
         repeats, samples = self.ledger.rows.repeats, self.ledger.samples
         squares = self.sums(repeats, reference=reference, squared=True)
         return -self.sums(repeats, reference=reference) / samples, squares / samples**2
 
     def draw(self, rng: np.random.Generator, *, reference: IntArray, gaps: FloatArray) -> FloatArray:
-        """Scores (m, A) that sum to one draw of `G(π) − G(q) = Σ_i ξ_i (X_i(π) − X̄(π))/n`.
+        """Return scores (m, A) that sum to one draw of `G(π) − G(q) = Σ_i ξ_i (X_i(π) − X̄(π))/n`.
 
         A row that stands for k has one normal weight of variance k, which has the law of k weights together.
         """
@@ -119,10 +118,10 @@ class Scores:
 
 
 class Drawn(NamedTuple):
-    """What the bootstrap drew, B times.
+    """B draws of the bootstrap.
 
-    suprema (B, slopes): of `sup_π [G(π) − G(q) − aΔ̂(π)]`, one a slope a.
-    heights (B, R): of `G(r) − G(q)`, one a rival r.
+    suprema (B, slopes): `sup_π [G(π) − G(q) − aΔ̂(π)]`, one per slope a.
+    heights (B, R): `G(r) − G(q)`, one per rival r.
     """
 
     suprema: FloatArray
@@ -140,7 +139,7 @@ def bootstrap(
     slopes: tuple[float, ...] = GAP_SLOPES,
     progress: Progress | None = None,
 ) -> Drawn:
-    """Draw the noise of every difference, and look for its supremum; one argmax call a draw and slope.
+    """Draw the noise of every difference and its supremum; one argmax call per draw and slope.
 
     reference (m,): q's actions. rivals (R, m): those of the policies that may be the best.
     """
@@ -160,9 +159,9 @@ def bootstrap(
 def certified_distances(
     drawn: Drawn, ahead: FloatArray, *, delta: float, slopes: tuple[float, ...] = GAP_SLOPES
 ) -> tuple[float, ...]:
-    """The smallest ε with `T(r) ≤ τ(ε + Δ̂(r))` for every rival r, one a slope.
+    """Return the smallest ε with `T(r) ≤ τ(ε + Δ̂(r))` for every rival r, one per slope.
 
-    ahead (R,): Δ̂(r), by how much q is ahead of each rival.
+    ahead (R,): Δ̂(r), the lead of q over each rival.
     """
     return tuple(
         float((order_statistic(drawn.suprema[:, k, None] - drawn.heights, delta=delta) / share_of(slope) - ahead).max())
@@ -171,12 +170,12 @@ def certified_distances(
 
 
 def share_of(slope: float) -> float:
-    """τ: the part of ε + Δ̂(r) that the supremum must not exceed."""
+    """Return τ: the part of ε + Δ̂(r) that the supremum must not exceed."""
     return math.sqrt(1.0 + slope**2) - slope
 
 
 def order_statistic(values: FloatArray, *, delta: float) -> FloatArray:
-    """Of each column of (B, k) values the ⌈(B + 1)(1 − δ)⌉-th smallest, or ∞ when there is none.
+    """Return the ⌈(B + 1)(1 − δ)⌉-th smallest of each column of (B, k) values, or ∞ if there is none.
 
     One more draw of the same law exceeds it with probability δ at most, however few draws there are.
     """
@@ -189,13 +188,13 @@ def order_statistic(values: FloatArray, *, delta: float) -> FloatArray:
 def name_rivals(
     scores: Scores, policies: PolicyClass, *, reference: IntArray, most_listed: int = MAX_LISTED_RIVALS
 ) -> np.ndarray[Any, Any]:
-    """The actions (R, m) of the policies that may be the best: all, or those with a small gap and a large variance.
+    """Return the actions (R, m) of the policies that may be the best: all, or those of small gap and large variance.
 
-    reference (m,): q, which is one of them. most_listed: of a class that is longer, some are named.
+    reference (m,): q, which is one of them. most_listed: the longest class whose policies are all named.
 
-    What matters of a policy is about z·√v − Δ̂, a concave function of its variance v and its gap; where that is largest,
-    so is v/λ − Δ̂ for some λ about √v. They halve from four times the largest √v on. As variance is not all that
-    matters, some draws of the noise less the gap name others.
+    What matters of a policy is about z·√v − Δ̂, a concave function of its variance v and its gap; where that is
+    largest, so is v/λ − Δ̂ for some λ about √v. The λ tried halve, from four times the largest √v on. As variance is
+    not all that matters, some draws of the noise less the gap name others.
     """
     contexts = scores.contexts
     if policies.lists_policies and len(policies) <= most_listed:
@@ -210,9 +209,9 @@ def name_rivals(
 
 
 BOOTSTRAP_DRAWS = 500
-MAX_STORED_SEED = 2**128  # what numpy draws for a seed of its own
+MAX_STORED_SEED = 2**128  # the range of the seeds that numpy draws itself
 BOOTSTRAP_SEARCHES = Searches(argmaxes=BOOTSTRAP_DRAWS * len(GAP_SLOPES), frontiers=0)
-MIN_PLAYS_OF_AN_ACTION = 30  # below which a normal approximation is not to be trusted, and the certificate says so
+MIN_PLAYS_OF_AN_ACTION = 30  # with fewer, a normal approximation is doubtful, and the certificate says so
 ASYMPTOTIC_ASSUMPTIONS = (
     "this approximation, which is no proof, will do: δ is right in the limit of many samples, with no word on how many",
     "the number of samples was fixed in advance and the data looked at once, not again and again until they say yes",
@@ -228,18 +227,18 @@ INEXACT_SUPREMA = "the argmax oracle, which is not exact, found the suprema"
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AsymptoticCertificate(Claim):
-    """What a normal approximation says of a policy; not a proof, and not to be mistaken for one. A `Claim`, and
+    """An approximate certificate by a normal approximation, which is not a proof: a `Claim` with these figures.
 
-    draws: of the bootstrap.
+    draws: the number of bootstrap draws.
     seed: of its random numbers; None for a generator of unknown seed.
-    slope: how much of the gaps was believed.
-    rivals: how many policies were looked at as the possible best.
+    slope: a, the share of the gaps that was used.
+    rivals: the number of policies that were considered as the possible best.
     complete: whether that is the whole class.
     model: the reward model in JSON.
-    exact: whether the argmax oracle is.
+    exact: whether the argmax oracle is exact.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
-    shuffled: whether that is the order of its rows after a shuffle.
-    learning: how the policy class was learnt, if it was asked for by its name.
+    shuffled: whether that is their order after a shuffle.
+    learning: how the policy class was learnt, if it was given by its name.
     """
 
     kind: ClassVar[str] = "pacbandits asymptotic certificate"
@@ -331,12 +330,12 @@ def certify_asymptotically(
     shuffle: bool = False,
     progress: Progress | None = None,
 ) -> AsymptoticCertificate:
-    """What the log suggests of the policy it favours, for a number of samples that was fixed in advance.
+    """Certify the policy that a log favours approximately, for a sample size that was fixed in advance.
 
     log, policies, epsilon, delta, model, ordered, shuffle: as for `certify`.
     rng: a generator, or a seed for one.
-    draws: of the bootstrap, 1/δ or more.
-    progress: told after each draw.
+    draws: the number of bootstrap draws, 1/δ or more.
+    progress: called after each draw.
     """
     drawing, seed = random_numbers(rng)
     if check_log(log).units is not None:
@@ -401,14 +400,14 @@ def certify_asymptotically(
 
 
 def choose(scores: Scores, policies: PolicyClass, *, epsilon: float) -> Policy:
-    """The policy to be certified: the leader by the doubly robust differences."""
+    """Return the policy to certify: that of smallest doubly robust gap and error together."""
     first = policies.argmax(scores.contexts, scores.ledger.values(np.ones(scores.ledger.n_rounds)))
     gaps, squares = scores.gaps(first(scores.contexts))
     return least_gap(policies, scores.contexts, gaps, squares, epsilon=epsilon)
 
 
 def check_draws(draws: int, *, delta: float) -> int:
-    """Enough draws for the (1 − δ)-quantile to be among them."""
+    """Return the number of draws; raise InputError if it is too small for a (1 − δ)-quantile."""
     draws = whole_number(draws, name="--draws")
     if draws < 1.0 / delta:
         raise InputError(f"--draws must be 1/delta = {math.ceil(1.0 / delta):,} or more, got {draws:,}")
@@ -416,7 +415,7 @@ def check_draws(draws: int, *, delta: float) -> int:
 
 
 def _check_played(log: Log) -> None:
-    """Raise unless every action could be drawn in every row."""
+    """Raise InputError unless every action could be drawn in every row."""
     if log.least is None and log.propensities.min() <= 0:
         row, action = (int(i) for i in np.argwhere(log.propensities <= 0)[0])
         raise InputError(
@@ -426,7 +425,7 @@ def _check_played(log: Log) -> None:
 
 
 def _rarely_played(log: Log) -> tuple[str, ...]:
-    """What is assumed of an action that was played a few times only."""
+    """Return the assumption about an action that was played only a few times, in words, if there is one."""
     counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
     rarest = int(counts.argmin())
     if counts[rarest] >= MIN_PLAYS_OF_AN_ACTION:

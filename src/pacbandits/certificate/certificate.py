@@ -1,4 +1,4 @@
-"""The certificate by betting: what was certified of a policy, and every figure needed to check it again."""
+"""The certificate by betting: a claim about a policy with every figure needed to recheck it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ from pacbandits.records.policy import call, check_names
 from pacbandits.records.text_files import MAX_COLUMNS
 from pacbandits.schema import Fields, json_object
 
-# What a certificate tells of the log it was made from.
-
 
 class ToldOfLog(Protocol):
-    """What a certificate tells of the log it was made from: a `Log`, or what stands for one in files."""
+    """The facts about a log that a certificate records: those of a `Log`, or of a source that reads it from files."""
 
     def __len__(self) -> int: ...
     @property
@@ -56,18 +54,16 @@ class ToldOfLog(Protocol):
     def units(self) -> IntArray | None: ...
 
 
-# What every certificate is: a claim about a policy, and how such a claim is written down and read again.
-#
-# A kind of certificate adds the figures that its proof needs. How a claim is rechecked is no business of the claim: the
-# code that verifies stands apart from the code that certifies.
+# Claims, the base of every kind of certificate, and their JSON form. A kind adds the figures that its proof needs.
+# Rechecking a claim is the task of `pacbandits.verifier`, which imports no module that makes certificates.
 
 
 Json = dict[str, Any]
 
-MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; squares and inverses are still numbers
+MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; their squares and inverses are still finite
 MAX_STORED_REMARKS = 100
 FIELDS_BESIDE_A_CLAIM = ("class", "reading")  # in a file
-# What every certificate rests on, as every A/B test does. `pacbandits.certificate.alarms` looks for signs against it.
+# Assumptions of every certificate, as of every A/B test; `pacbandits.certificate.alarms` tests some of them.
 ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
 APART = "what a row earns does not depend on what was played in other rows"
 BEFORE = "contexts were recorded before the action was drawn, and hold nothing that came after"
@@ -77,26 +73,26 @@ DOUBT = "the log speaks against an assumption of this claim"
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Claim(ABC):
-    """That except with probability δ a policy is within ε of the best, and all that this rests on.
+    """A claim that, except with probability δ, a policy is within ε of the best; with its assumptions.
 
-    policy: q, of which it is claimed; or a lottery between policies.
-    epsilon: the distance that was asked for, in the units of rewards; 0 for the best policy itself.
+    policy: q, the policy or mixture policy that the claim is about.
+    epsilon: the requested distance, in units of rewards; 0 for the best policy itself.
     delta: the probability of being wrong.
-    certified_epsilon: the distance that is claimed, which bounds V* − V(q); that between the ends of `reward_range`, by
-        default 1, if none below.
-    samples: interactions.
-    rows: of the log.
+    certified_epsilon: the proven bound on V* − V(q); the width of `reward_range` (default: 1) if none smaller is
+        proven.
+    samples: the number of interactions.
+    rows: the number of rows of the log.
     digest: of the log.
-    class_digest: of the policy class; None for a class that has no description in JSON.
-    remarks: what else was assumed, in words.
-    checks: what was found where the log was looked at for signs against the assumptions.
-    action_names (A,): what the actions are called; None if they are but numbered.
-    reward_range: the least and the largest that a reward can be, in whose units distances are.
-    dates: the columns of dates and times that features were made of.
+    class_digest: of the policy class; None for a class without a description in JSON.
+    remarks: further assumptions, in words.
+    checks: the results of testing the assumptions on the log.
+    action_names (A,): the names of the actions; None if they are only numbered.
+    reward_range: the smallest and the largest possible reward; distances are in its units.
+    dates: the columns of dates and times that features were made from.
     """
 
     kind: ClassVar[str]
-    speaks_of_contexts: ClassVar[bool] = False  # beyond those in its log, so that a file of them belongs to it
+    speaks_of_contexts: ClassVar[bool] = False  # beyond those of its log: a file of contexts then belongs to it
     unit_rewards: ClassVar[bool] = True  # whether every reward must lie in [0, 1]
 
     policy: Chosen
@@ -115,65 +111,65 @@ class Claim(ABC):
 
     @property
     def unit(self) -> float:
-        """What a distance of 1 between rewards in [0, 1] stands for."""
+        """The width of the reward range: a distance of 1 between rewards scaled to [0, 1]."""
         return self.reward_range[1] - self.reward_range[0]
 
     @property
     def unit_epsilon(self) -> float:
-        """The distance that was asked for, of rewards in [0, 1]."""
+        """The requested distance, for rewards scaled to [0, 1]."""
         return self.epsilon / self.unit
 
     @property
     def unit_certified_epsilon(self) -> float:
-        """The distance that is claimed, of rewards in [0, 1]."""
+        """The proven distance, for rewards scaled to [0, 1]."""
         return self.certified_epsilon / self.unit
 
     @property
     def within(self) -> str:
-        """What is assumed of the range of rewards."""
+        """The assumption on the range of rewards, in words."""
         return f"rewards lie in [{self.reward_range[0]:g}, {self.reward_range[1]:g}]"
 
     @property
     def words(self) -> str:
-        """What the policy does, in words, with the names of actions where they have any."""
+        """A description of the policy in words, with the names of actions if they have any."""
         return describe_chosen(self.policy, self.action_names)
 
     @property
     @abstractmethod
     def certified(self) -> bool:
-        """Whether the policy is within ε of the best."""
+        """Whether the policy is proven to be within ε of the best."""
 
     @property
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
-        """Everything the claim rests on."""
+        """All assumptions of the claim, in words."""
 
     @abstractmethod
     def figures(self) -> Json:
-        """What this kind of certificate adds, as what JSON knows."""
+        """Return the figures that this kind of certificate adds, as JSON-compatible values."""
 
     @classmethod
     @abstractmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> Self:
-        """The certificate that `to_json` wrote; policies: the class, where its policies are of a kind of its own."""
+        """Return the certificate that `to_json` wrote; policies: the class, for policies of a kind of its own."""
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Where the log speaks against what the claim rests on, in words."""
+        """The evidence in the log against the assumptions of the claim, in words."""
         return alarm_words(self.checks)
 
     @property
     def proviso(self) -> str:
-        """What the claim is conditional on, before everything else."""
+        """The condition of the claim, as the start of its sentence; empty by default."""
         return ""
 
     @property
     def best(self) -> str:
-        """What the policy is compared with."""
+        """The comparator of the policy, in words."""
         return "the best of its class"
 
     def describe(self) -> str:
-        """The claim in a sentence."""
+        """Return the claim as a sentence."""
         what = "lottery" if isinstance(self.policy, Lottery) else "policy"
         sentence = f"{self.proviso}except with probability {self.delta:g} the {what} is within"
         if self.certified:
@@ -185,7 +181,7 @@ class Claim(ABC):
         return f"{lacking}, nor at any smaller distance than {self.unit:g}"
 
     def promise(self) -> str:
-        """The claim and its assumptions in a sentence, after what speaks against them."""
+        """Return the alarms, the claim and its assumptions as a sentence."""
         return f"{self._doubts()}{self.describe()}; assumes that {self.assuming()}"
 
     def _doubts(self) -> str:
@@ -195,11 +191,11 @@ class Claim(ABC):
         return f"<{type(self).__name__}: {one_line(self._doubts() + self.describe())}>"
 
     def assuming(self, between: str = "; that ") -> str:
-        """The assumptions for people, each on one line whatever a remark may hold."""
+        """Return the assumptions for people, each on one line even if a remark has several."""
         return between.join(one_line(words) for words in self.assumptions)
 
     def to_json(self) -> Json:
-        """Everything, as what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "kind": self.kind,
             "claim": self.describe(),
@@ -224,25 +220,25 @@ class Claim(ABC):
         }
 
     def with_remarks(self, *words: str) -> Self:
-        """The same claim, resting on a little more."""
+        """Return the same claim with further assumptions."""
         return replace(self, remarks=(*self.remarks, *words))
 
     def of(self, log: Log) -> Log:
-        """The rows of a log that the claim is of, if it went on since: the first ones."""
+        """Return the rows of a log that the claim is about: the first ones, if the log has grown since."""
         return log if len(log) <= self.rows else log.take(np.arange(self.rows))
 
     def looked_at(self, log: Log) -> Self:
-        """The same claim, with what its log shows of signs against its assumptions."""
+        """Return the same claim with the results of testing its assumptions on the log."""
         return replace(self, checks=look(log))
 
 
 def check_distance(log: ToldOfLog, epsilon: float) -> float:
-    """ε > 0, if it is less than what rewards can differ by."""
+    """Return ε; raise InputError unless it is positive and less than the width of the reward range."""
     return _check_below_range(log, check_positive_epsilon(epsilon))
 
 
 def check_distance_or_best(log: ToldOfLog, epsilon: float) -> float:
-    """The same, or an ε of 0, which asks for the best policy itself."""
+    """Return ε; raise InputError unless it is 0, which asks for the best policy itself, or as for `check_distance`."""
     check_percentage(epsilon, name="--epsilon", reward_range=log.reward_range)
     return _check_below_range(log, check_epsilon(epsilon))
 
@@ -258,9 +254,9 @@ def _check_below_range(log: ToldOfLog, epsilon: float) -> float:
 
 
 def check_compared(log: Log, *, fixed: bool = True) -> None:
-    """Raise where a log has one action, or only one that could ever be played: nothing was compared then.
+    """Raise InputError if the log has one action, or only one that could ever be played, so that nothing was compared.
 
-    fixed: whether propensities that are the same in these rows are so in all.
+    fixed: whether propensities that are the same in these rows are the same in all rows.
     """
     first = int(log.actions[0])
     alone = log.n_actions == 1
@@ -275,7 +271,7 @@ def check_compared(log: Log, *, fixed: bool = True) -> None:
 
 
 def check_asked(log: ToldOfLog, policies: PolicyClass, *, epsilon: float, delta: float) -> tuple[float, float]:
-    """ε and δ, if a log may be asked for a claim about a class at these."""
+    """Return ε and δ; raise InputError if the log cannot support a claim about the class at these values."""
     policies = check_class(policies)
     asked = check_distance_or_best(log, epsilon), check_delta(delta)
     if log.n_actions != policies.n_actions:
@@ -284,7 +280,7 @@ def check_asked(log: ToldOfLog, policies: PolicyClass, *, epsilon: float, delta:
 
 
 def read_common(given: Json, policies: PolicyClass | None, *, single: bool = False) -> Json:
-    """The fields of a `Claim` from its JSON, by name; single: whether it is never of a lottery."""
+    """Return the fields of a `Claim` from its JSON, by name; single: refuse a mixture policy."""
     read = policy_from_json if single else chosen_from_json
     fields = Fields(given, "certificate")
     policy = read(fields["policy"], policies)
@@ -309,7 +305,7 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
 
 @contextmanager
 def reading(value: object, *, kind: type[Claim]) -> Generator[Json]:
-    """The JSON of a certificate of this kind; what may be wrong with it is one sentence."""
+    """Yield the JSON of a certificate of this kind; prefix any InputError inside by naming the certificate."""
     given = json_object(value, name="a certificate")
     if given.get("kind") != kind.kind:
         raise InputError(f"this is not a {kind.kind}")
@@ -320,11 +316,11 @@ def reading(value: object, *, kind: type[Claim]) -> Generator[Json]:
 
 
 def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
-    """Raise unless these words of a certificate are what its figures say, and it has no others than such a one has."""
+    """Raise InputError unless these fields of a certificate follow from its figures and it has no unknown fields."""
     Fields(given, "certificate").check_known((*made, *FIELDS_BESIDE_A_CLAIM))
     for name in names:
         one, other = given.get(name), made[name]
-        if one != other or isinstance(one, bool) != isinstance(other, bool):  # 1 is no flag
+        if one != other or isinstance(one, bool) != isinstance(other, bool):  # 1 == True, but is not a flag
             raise InputError(
                 f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by another "
                 "version"
@@ -332,31 +328,29 @@ def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
 
 
 def rounded_up(value: float) -> float:
-    """To three digits, and not below."""
+    """Return the value rounded up to three digits."""
     if value <= 0:
         return value
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
     return float(f"{math.ceil(value / unit * (1.0 - 1e-12)) * unit:.3g}")
 
 
-# How much each expert stakes in each round.
-
-
-MIN_BET_FACTOR, MAX_BET_FACTOR = 1e-12, 1e100  # of multipliers and of scales, so that their inverses are numbers
-CAP_SHARE = 0.9  # how near λ(1 + M) comes to 1, where a single row could ruin an expert
+MIN_BET_FACTOR, MAX_BET_FACTOR = 1e-12, 1e100  # of multipliers and of scales, so that their inverses are finite
+CAP_SHARE = 0.9  # of λ(1 + M); at 1 a single row could ruin an expert
 MAX_STAKE = 0.45  # more would leave no room for a cap
 
 
 @dataclass(frozen=True)
 class Bets:
-    """Expert k stakes λ = multiplier_k · scale_l in round l, the scale cut where the boldest would stake too much.
+    """The stakes of experts: λ = multiplier_k · scale_l for expert k in round l.
 
-    So the stakes of all experts are in proportion, round by round. Scores are capped at `M = share/λ − 1`.
+    The scale is cut so that the largest stake is at most `MAX_STAKE`; the stakes of all experts are thus in proportion,
+    round by round. Scores are capped at `M = share/λ − 1`.
 
-    multipliers (K,): one an expert, fixed in advance.
+    multipliers (K,): one per expert, fixed in advance.
     scales (rounds,): fixed before each round.
-    share: how near λ(1 + M) comes to 1.
-    spared: rounds at the beginning in which nobody stakes anything.
+    share: the largest λ(1 + M), below 1.
+    spared: the number of first rounds in which nothing is staked.
     """
 
     multipliers: tuple[float, ...]
@@ -380,13 +374,13 @@ class Bets:
 
     @property
     def units(self) -> FloatArray:
-        """What a multiplier of 1 stakes (rounds,)."""
+        """The stakes of a multiplier of 1 (rounds,)."""
         units = np.minimum(np.array(self.scales), MAX_STAKE / max(self.multipliers))
         units[: self.spared] = 0.0
         return units
 
     def stakes(self, expert: int) -> FloatArray:
-        """λ (rounds,)."""
+        """Return λ (rounds,) of an expert."""
         return self.multipliers[expert] * self.units
 
 
@@ -398,7 +392,7 @@ ASSUMPTIONS = (
     BEFORE,
     "the logged propensities are those with which actions were drawn",
 )
-# The first of these where a log tells whose row each is (see `pacbandits.certificate.conventions`), and what it adds.
+# For logs with units (see `pacbandits.certificate.conventions`): UNITS_ALIKE replaces ALIKE, the others are added.
 UNITS_ALIKE = (
     "people, each with all their visits and with what each action would earn in them, are independent draws from one "
     "distribution, first to last (the visits of one person need not be independent of each other)"
@@ -427,29 +421,31 @@ INEXACT = "the argmax oracle, which is not exact, found the least refuted policy
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Certificate(Claim):
-    """What betting has proven of a policy: a `Claim`, certified when every policy is refuted at ε, and
+    """A certificate by betting: a `Claim` that is certified if every policy is refuted at ε.
 
-    (Where ε is 0, when all are that act otherwise on a context of the log. What others may be ahead by is
-    `certified_epsilon` then, 0 where the log has all contexts that there are: `pacbandits.confidence.unseen_share`.)
+    If ε is 0, it is certified if every policy is refuted that acts otherwise on a context of the log.
+    `certified_epsilon` then bounds the lead of the others, 0 if the log has all contexts
+    (`pacbandits.confidence.unseen_share`).
 
     value: the log-wealth against the least refuted policy.
-    threshold: what that must reach; infinite where a union over a class without a size is asked for.
-    bets: what each expert stakes in each round.
-    leaders: of the rounds, of whom the policy is a lottery or one; None where the proof is a union over all policies.
-    slack: by how much ε is larger than what the wealth speaks of (see `moving.choose`).
-    experts: which of them were used.
-    share: the weight of the first of two experts; None where the search was exact (see `search.Least`).
-    log_size: log|Π|; infinite for a class without a size.
+    threshold: the log-wealth needed; infinite for a union over a class of unknown size.
+    bets: the stakes of each expert in each round.
+    leaders: the leaders of rounds; the policy is one of them or a mixture. None if the proof is a union over all
+        policies.
+    slack: the part of ε that pays for dropped weight (see `ledger.choose`).
+    experts: the experts that were used.
+    share: the weight of the first of two experts; None if the search was exact (see `making.Least`).
+    log_size: log|Π|; infinite for a class of unknown size.
     model: the reward model in JSON.
-    exact: whether the argmax oracle is.
+    exact: whether the argmax oracle is exact.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
-    shuffled: whether that is the order of its rows after a shuffle.
-    by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that who verifies can
-        derive them again; else they were fixed by whoever ran the trial.
-    learning: how the policy class was learnt, if it was asked for by its name.
-    units: how many people the interactions are of, by which evidence is counted; None where each is of another.
-    summed: whether all is sums of whole numbers over rows, by the rule of `pacbandits.certificate.summed`.
-    limits: of rows, by which those sums were made; a file records them unless they are those of the first release.
+    shuffled: whether that is their order after a shuffle.
+    by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that a verifier can derive
+        them again; else the trial fixed them.
+    learning: how the policy class was learnt, if it was given by its name.
+    units: the number of people, by which evidence is counted; None if each interaction is of another person.
+    summed: whether all sums over rows are of whole numbers, by the rule of `pacbandits.certificate.summed`.
+    limits: the row limits of those sums; a file records them unless they are those of the first release.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -474,12 +470,12 @@ class Certificate(Claim):
 
     @property
     def independent(self) -> int:
-        """How many independent draws there are: people, or interactions where each is of another."""
+        """The number of independent draws: people, or interactions if there are no units."""
         return self.samples if self.units is None else self.units
 
     @property
     def any_time(self) -> bool:
-        """Whether the claim holds however often one looks at a log that grows, and whenever one stops."""
+        """Whether the claim holds at all analyses of a growing log together, for any stopping rule."""
         return not self.shuffled and (self.units is None or self.by_rounds or self.ordered)
 
     @property
@@ -490,7 +486,7 @@ class Certificate(Claim):
 
     @property
     def counted(self) -> str:
-        """What evidence was counted by, in words: interactions, or people and their visits."""
+        """The number of interactions, and of people if there are units, in words."""
         return count_words(self.samples, self.units)
 
     @property
@@ -498,7 +494,7 @@ class Certificate(Claim):
         return bool(self.value >= self.threshold) and self.slack <= MAX_SLACK
 
     def describe(self) -> str:
-        """The claim in a sentence."""
+        """Return the claim as a sentence."""
         if self.epsilon > 0 or not self.certified:
             return super().describe()
         sentence = f"{self.proviso}except with probability {self.delta:g} the policy is {self.best}"
@@ -531,10 +527,10 @@ class Certificate(Claim):
         return (*basis, self.within, *(words for words, needed in asked if needed), *self.remarks)
 
     def of(self, log: Log) -> Log:
-        """The rows of a log that the claim is of, if it went on since: the first ones.
+        """Return the rows of a log that the claim is about: the first ones, if the log has grown since.
 
-        Where rewards come late, with those alone that were in before the round in which the claim was made, if there is
-        one of which it is.
+        If rewards are late, only those known before the round in which the claim was made are kept, if the claim fits
+        such a round.
         """
         part = super().of(log)
         if log.known is None or self._is_of(part):
@@ -546,14 +542,14 @@ class Certificate(Claim):
         return part
 
     def is_of(self, log: Log) -> bool:
-        """Whether this is the log it was made from, which may have gone on since."""
+        """Return whether the certificate was made from this log, which may have grown since."""
         return self._is_of(self.of(log))
 
     def _is_of(self, log: Log) -> bool:
-        """Whether these are the very rows it was made from."""
+        """Return whether the certificate was made from exactly these rows."""
         if self.summed:
             return digest_source(LogSource(log)) == self.digest
-        if self.ordered and log.known is not None:  # of a file that was altered: late rewards have no such order
+        if self.ordered and log.known is not None:  # altered: late rewards exclude blocks
             return False
         cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled)
         return digest_log(cut if self.learning is None else self.learning.set_apart(cut)) == self.digest
@@ -625,11 +621,11 @@ class Certificate(Claim):
 
 
 def basic_assumptions(*, units: bool, shuffled: bool, in_order: bool) -> tuple[str, ...]:
-    """What every claim rests on.
+    """Return the assumptions of every claim, in words.
 
-    units: whether the log tells whose row each is. The weight of a visit is known once all have come, so that the end
-    of the log must not depend on rewards: of shuffled rows that is assumed anyway. in_order: whether rows stand in
-    order, or have rounds; of units only first visits count then.
+    units: whether the log has units. The weight of a visit is known once all visits are in, so the end of the log must
+    not depend on rewards; shuffled rows assume that anyway. in_order: whether rows stand in order, or have rounds; then
+    only the first visit of a unit counts.
     """
     if not units:
         return ASSUMPTIONS
@@ -639,7 +635,7 @@ def basic_assumptions(*, units: bool, shuffled: bool, in_order: bool) -> tuple[s
 
 
 def count_words(samples: int, units: int | None) -> str:
-    """How many interactions there are, and of how many people, if that is told."""
+    """Return the number of interactions, and of people if there are units, in words."""
     if units is None:
         return f"{samples:,}"
     if samples == units:
@@ -648,7 +644,7 @@ def count_words(samples: int, units: int | None) -> str:
 
 
 def leaders_to_json(leaders: Leaders) -> Json:
-    """Who led in which round, as what JSON knows."""
+    """Serialise leaders to JSON-compatible values."""
     return {
         "policies": [policy.to_json() for policy in leaders.policies],
         "turns": list(leaders.turns),
@@ -660,7 +656,7 @@ def leaders_to_json(leaders: Leaders) -> Json:
 
 
 def leaders_from_json(given: Fields, policies: PolicyClass | None) -> Leaders:
-    """The leaders that `leaders_to_json` wrote; policies: the class, where its policies are of a kind of its own."""
+    """Return the leaders that `leaders_to_json` wrote; policies: the class, for policies of a kind of its own."""
     fields = given.fields("leaders", of="leaders")
     fields.check_known(("policies", "turns", "sizes", "moving", "start", "settled"))
     listed = fields.items("policies", most=MAX_STORED_LEADERS)

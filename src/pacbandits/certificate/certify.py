@@ -1,8 +1,8 @@
-"""Certify a log: survey → learn → lead → bet → make → worth, wherever its rows are.
+"""Certify a log: survey → learn → lead → bet → make → worth, for rows in memory and in files.
 
-Nothing is needed of the algorithm that collected a log but its propensities. `certify_rows` is the one flow. What is
-asked of the rows goes through a `LogSurvey`, of which there are two: floats for a log in memory, whole-number sums over
-the blocks of a source for large logs and engines.
+A log needs propensities; any algorithm may have collected it. `certify_rows` is the only flow. It reads rows through a
+`LogSurvey`, which has two implementations: floats for a log in memory, whole-number sums over the blocks of a source
+for large logs and engines.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked of a log, by the keywords of `certify`; restrict: a function that makes restrictions for a log."""
+    """The arguments of `certify`; restrict: a function that returns the restrictions for a log."""
 
     policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
     restrictions: Restrictions | None = None
@@ -66,9 +66,9 @@ class Request:
     control: str | None = None
 
     def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
-        """Return the class with its restrictions; raise if the log does not fit the request.
+        """Return the class with its restrictions; raise InputError if the log does not fit the request.
 
-        whole: whether these are all rows, or some.
+        whole: whether these are all rows of the log.
         """
         if self.contexts is not None and not isinstance(self.policies, str):
             raise InputError("contexts are for a class that is given by its name; leave them out")
@@ -87,7 +87,7 @@ class Request:
 
 
 def action_number(name: str | None, log: Log, *, of: str) -> int | None:
-    """Return the number of the action with this name; of: the option that names it."""
+    """Return the number of the action with this name; of: the option that names it, for messages."""
     if name is None:
         return None
     known = log.action_names or tuple(str(action) for action in range(log.n_actions))
@@ -98,12 +98,12 @@ def action_number(name: str | None, log: Log, *, of: str) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class CertifiedLog:
-    """A log that was certified.
+    """A certified log.
 
-    certificate: what was proven.
-    policies: the class that it is about.
-    survey: the rows that it was made from.
-    model: the reward model that was given, if one was.
+    certificate: the claim with its proof.
+    policies: the policy class.
+    survey: the rows that the certificate was made from.
+    model: the reward model, if one was given.
     """
 
     certificate: Certificate
@@ -112,11 +112,11 @@ class CertifiedLog:
     model: RewardModel | None = None
 
     def measure(self) -> Worth | None:
-        """Bound the value and the gains of the certified policy; None if the log cannot tell."""
+        """Return bounds on the value and the gains of the certified policy; None if the log gives none."""
         return measure_policy(self.survey, self.certificate, model=self.model)
 
     def sample(self) -> Log:
-        """Rows by which shares and means are reported: all, or every k-th, which then stands for k rows."""
+        """Return the rows from which shares and means are reported: all, or every k-th with a count of k."""
         rows = self.survey.watched
         step = -(-self.survey.rows // len(rows))
         if step == 1:
@@ -142,37 +142,40 @@ def certify(
 ) -> Certificate:
     """Certify the policy that a log favours. (`pacbandits.certify` also reads files and data frames.)
 
-    log: what was seen and done, with propensities; or files of it that are open, which may be larger than memory.
-    policies: the class to search, fixed before the log was seen, or what `learn_class` made; or the name of a class.
-    epsilon: how near to the best, in the units of rewards, 0 for the best; without it, as near as the log proves.
-    delta: with what probability of being wrong.
-    contexts: from before the experiment, to learn a class from that is given by its name.
-    restrictions: what policies must keep to, of a class that is given by its name: budgets, barred actions.
-    model: the reward model, if not one that suits the contexts.
+    log: a log with propensities; or a source that reads its rows from files, which may be larger than memory.
+    policies: the class to search, fixed before the log was seen, or the result of `learn_class`; or the name of a
+        class.
+    epsilon: the distance from the best to prove, in units of rewards, 0 for the best itself; if omitted, the smallest
+        that the log proves.
+    delta: the probability of being wrong.
+    contexts: contexts from before the experiment, to learn a class from that is given by its name.
+    restrictions: budgets and excluded actions, for a class that is given by its name.
+    model: the reward model, if not the default for these contexts.
     ordered: whether the rows stand in the order in which they occurred.
     shuffle: whether neither propensities nor the end of the log depended on earlier rows, so that any order will do.
-    single: whether a lottery between policies will not do.
-    engine: who adds up over rows: `threads`, `stream`, `dask`, `cuda`, or one that was made; all give the same answer.
-    limits: what is learnt from how many rows, where an engine adds up.
+    single: certify a single policy, not a mixture.
+    engine: where sums over rows are computed: `threads`, `stream`, `dask`, `cuda`, or an engine; all give the same
+        answer.
+    limits: the numbers of rows that models, leaders and checks are computed from, if sums are by an engine.
 
     The reward model of a round is fitted on the earlier ones. A log of a single round is cut into blocks, the first 256
     rows, then two fifths of what was before, and so on, if its rows are known to stand in the order in which they
-    occurred (`ordered`), or any order will do: then they are shuffled first. With a fixed split, the same propensities
-    in all rows, that is done without being asked for. Any other log of a single round goes without a model.
+    occurred (`ordered`), or any order will do: then they are shuffled first. A log with a fixed split, the same
+    propensities in all rows, is shuffled by default. Any other log of a single round is certified without a model.
 
-    Of a large class with rounds or blocks the best policy so far leads in each of them, and what is certified is a
-    lottery between these leaders, in the end often one; `single` insists on that, and of shuffled rows it is so anyway.
+    For a large class and a log with rounds or blocks, the best policy so far leads in each of them, and the certified
+    policy is a mixture of these leaders, in the end often one; `single` enforces one, and shuffled rows always give
+    one.
 
-    Where rewards are late (`Log.known`), those not in count at their worst; a certificate may then be of the first
-    rounds alone, whose rewards are in.
+    If rewards are late (`Log.known`), pending ones count at their worst; a certificate may then be about the first
+    rounds alone, whose rewards are known.
 
     Logs of more than 262,144 rows, and those for which an engine is named, are certified by sums of whole numbers over
-    rows: `pacbandits.certificate.summed` says what is then learnt from which rows. That needs trees of depth 2 at the
+    rows: `pacbandits.certificate.summed` says which rows each part is learnt from. That needs trees of depth 2 at the
     most, or a class over contexts with ids.
 
-    What speaks against the assumptions, signs of drift or of a mismatch of the sample ratio, is looked for, and the
-    certificate's `checks` tell what was found. A class that is given by its name is learnt as by `learn_class`, which
-    also hands it out: `verify` needs it.
+    The assumptions are tested for drift and for a sample-ratio mismatch; the certificate's `checks` record the results.
+    A class that is given by its name is learnt as by `learn_class`, which also returns it: `verify` needs it.
     """
     request = Request(
         policies=policies,
@@ -201,10 +204,10 @@ def certify_rows(
     tell: Progress = silent,
     warn: Progress = silent,
 ) -> CertifiedLog:
-    """Certify the policy that rows favour: the one flow, from the first reading to what the value is measured by.
+    """Certify the policy that rows favour, and return it with the rows by which its value is measured.
 
     rows: a log in memory; or a source, whose rows an engine adds up. limits: as for `certify`. tell: called with a few
-    words on what is being done. warn: called with a sentence before something that takes long.
+    words on progress. warn: called with a sentence before a step that takes long.
     """
     if isinstance(rows, Log):
         read, learnt = _survey_log(rows, request, tell=tell)
@@ -218,7 +221,7 @@ def certify_rows(
 
 
 def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurvey, LearntClass]:
-    """Read a log in memory and learn the class: by sums where it is large and the class is searched by them."""
+    """Read a log in memory and learn the class; by sums if the log is large and the class can be searched by them."""
     policies = request.check(log)
     if isinstance(policies, str):
         tell("learning the policy class")
@@ -240,7 +243,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
 def _survey_source(
     source: Source, request: Request, *, engine: Engine, limits: RowLimits, warn: Progress
 ) -> tuple[Surveyed, LearntClass]:
-    """Read the rows of a source once, by an engine that has room for them, and learn the class."""
+    """Read the rows of a source once and learn the class; raise InputError if the engine has too little memory."""
     policies, contexts = request.check(next(iter(source.blocks(0, 1))), whole=False), request.contexts
     work = foresee_work(source, policies, contexts=contexts, ordered=request.ordered)
     if work is not None:
@@ -261,7 +264,7 @@ def _survey_source(
 
 
 def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> CertifiedLog:
-    """Certify rows that were read once, for a class that was learnt: lead, bet, and make the certificate."""
+    """Certify rows that were read once, for a learnt class: choose leaders, bet, and make the certificate."""
     policies, facts, model = learnt.policies, read.facts, request.model
     unit = facts.reward_range[1] - facts.reward_range[0]
     first = FIRST_EPSILON * unit if request.epsilon is None else request.epsilon
@@ -315,10 +318,10 @@ def evaluate(
     model: RewardModel | None = None,
     engine: Engine | str | None = None,
 ) -> Worth:
-    """Bound the value and the gains of a policy that was not chosen by this log.
+    """Return bounds on the value and the gains of a policy that was not chosen by this log.
 
-    log: what was seen and done; or files of it that are open, which may be larger than memory.
-    policy: any, or a mixture of some. ordered, shuffle, model, engine: as for `certify`.
+    log: a log; or a source that reads its rows from files, which may be larger than memory.
+    policy: any policy or mixture policy. ordered, shuffle, model, engine: as for `certify`.
     """
     check_chosen(policy)
     in_order, any_order = flag(ordered, name="ordered"), flag(shuffle, name="shuffle")
@@ -336,9 +339,10 @@ def evaluate(
 def measure_worth(
     certificate: Certificate, log: Log, *, delta: float | None = None, model: RewardModel | None = None
 ) -> Worth | None:
-    """How good the policy of a certificate is, from the log it was made from; None where that cannot be told.
+    """Return bounds on the value and gains of a certificate's policy; None if the log gives none.
 
-    log: as it was read. delta: with what probability each interval may be wrong, by default that of the certificate.
+    log: the certificate's log, as it was read. delta: the probability that each interval is wrong (default: the
+        certificate's).
     """
     c = instance(certificate, Certificate, name="certificate")
     check_log(log)

@@ -1,4 +1,4 @@
-"""A check of a certificate's assumptions against the log: its record, and the tallies by batch and segment."""
+"""Checks of a certificate's assumptions on its log: the result record, and tallies by batch and segment."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from pacbandits.compiled import kernel
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records import Contexts, Log
 
-# What was found where a log was looked at, and how that is said and written down.
-
-
 Json = dict[str, Any]
 CheckKind = Literal["drift", "sample ratio"]
 
@@ -27,22 +24,22 @@ SAMPLE_RATIO: CheckKind = "sample ratio"
 
 MAX_WORDS_CHARACTERS = 600  # of each text of a check
 MAX_LOGARITHM = 1e12  # of evidence; more than any log can give
-MAX_ODDS = 10**9  # beyond which nobody asks how much less likely chance is
+MAX_ODDS = 10**9  # larger odds are reported as this
 
 _SIGNS: dict[CheckKind, str] = {DRIFT: "drift", SAMPLE_RATIO: "a sample-ratio mismatch"}
 
 
 @dataclass(frozen=True)
 class AssumptionCheck:
-    """One assumption of a certificate, looked at.
+    """The result of testing one assumption of a certificate.
 
     kind: "drift" (rows that are not draws from one distribution) or "sample ratio" (actions that were not drawn with
         their propensities).
-    log_evidence: the logarithm of the e-process now, or at an earlier moment when it was larger; at any time together
-        it reaches L with probability at most e^{−L} while the assumption holds.
-    needed: the logarithm from which on there is an alarm.
-    where: the strongest sign, in words; "" if nothing could be looked at.
-    looked_at: what was looked at, in words, or why nothing could be.
+    log_evidence: the logarithm of the e-process now, or at an earlier moment when it was larger; while the assumption
+        holds, it ever reaches L with probability at most e^{−L}.
+    needed: the log-evidence from which on there is an alarm.
+    where: the strongest sign, in words; "" if nothing could be tested.
+    looked_at: what was tested, in words, or why nothing could be.
     by_rows: whether the order of the rows was taken for that of time, as the log has a single round.
     """
 
@@ -55,7 +52,7 @@ class AssumptionCheck:
 
     @property
     def looked(self) -> bool:
-        """Whether there was anything to look at."""
+        """Whether anything could be tested."""
         return self.where != ""
 
     @property
@@ -64,7 +61,7 @@ class AssumptionCheck:
         return self.looked and self.log_evidence >= self.needed
 
     def describe(self) -> str:
-        """What was found, in a sentence."""
+        """Return the result as a sentence."""
         sign = _SIGNS[self.kind]
         if not self.looked:
             return f"{sign} was not looked for: {self.looked_at}"
@@ -79,7 +76,7 @@ class AssumptionCheck:
         )
 
     def _meaning(self) -> str:
-        """What an alarm says of the log."""
+        """Return what an alarm means for the log, in words."""
         if self.kind == SAMPLE_RATIO:
             return (
                 "actions were not drawn with the propensities that the log states or the split gives: if the split is "
@@ -93,12 +90,12 @@ class AssumptionCheck:
         return "contexts or rewards changed while the log was collected"
 
     def to_json(self) -> Json:
-        """Everything, as what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: object) -> AssumptionCheck:
-        """The check that `to_json` wrote."""
+        """Return the check that `to_json` wrote."""
         if not isinstance(value, dict):
             raise InputError(f"a check of a log must be an object, got {plain(value)}")
         given, names = cast(Json, value), [field.name for field in fields(cls)]
@@ -124,12 +121,12 @@ class AssumptionCheck:
 
 
 def by_gravity(checks: Sequence[AssumptionCheck]) -> tuple[AssumptionCheck, ...]:
-    """Checks in the order in which to tell of them: wrong propensities first, as they make all else look wrong, too."""
+    """Return checks in the order of a report: wrong propensities first, as they can cause the other alarms."""
     return tuple(sorted(checks, key=lambda check: check.kind != SAMPLE_RATIO))
 
 
 def alarm_words(checks: Sequence[AssumptionCheck]) -> tuple[str, ...]:
-    """What raises an alarm, in sentences, the gravest first."""
+    """Return the alarms as sentences, the gravest first."""
     alarms = [check for check in by_gravity(checks) if check.alarm]
     words = [check.describe() for check in alarms]
     if len(alarms) > 1 and alarms[0].kind == SAMPLE_RATIO:
@@ -155,26 +152,26 @@ def _words(given: Json, name: str) -> str:
 
 
 def _odds(log_evidence: float) -> int:
-    """e^L, rounded down to one digit."""
+    """Return e^L, rounded down to one digit."""
     odds = int(math.exp(min(log_evidence, math.log(MAX_ODDS) + 1e-9)))
     unit = 10 ** (len(str(odds)) - 1)
     return odds // unit * unit
 
 
 def in_number(taken: int, there: int, noun: str) -> str:
-    """`5 actions`, `1 batch`, `the first 3 of 5 actions`."""
+    """Return a count with its noun: `5 actions`, `1 batch`, `the first 3 of 5 actions`."""
     words = count_of(there, noun)
     return words if taken == there else f"the first {taken:,} of {words}"
 
 
-# The interactions of a log in the order in which they occurred, as far as a log tells it, in batches that grow.
+# Batches: the interactions of a log in the order of time, as far as it is known, in batches that grow.
 #
-# Rounds follow each other; within a round the rows may stand in any order (simulated ones stand in the order of their
-# contexts, and interactions that are alike are one row with its number of repeats). A log of a single round tells no
-# order but that of its rows. Of people who come back each counts once, in the batch of their first visit.
+# Rounds follow each other; within a round rows may stand in any order (simulated ones stand in the order of their
+# contexts, and equal interactions are one row with its number of repeats). A log of a single round has no order but
+# that of its rows. A returning unit counts once, in the batch of its first visit.
 #
-# Whatever is learnt from a log to bet on a batch is learnt from the batches before it, and where a batch ends depends
-# on nothing but how many interactions (or people) came before, so that a log that grows keeps its batches.
+# Predictions and stakes for a batch are learnt from the batches before it. The end of a batch depends only on the
+# number of interactions (or people) before it, so a growing log keeps its batches.
 
 
 FIRST_BATCH_ROWS = 100
@@ -183,10 +180,10 @@ BATCH_GROWTH = 0.1  # a batch has at least this share of all interactions before
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Batch k has the rows order[edges[k]] to order[edges[k + 1] − 1].
+    """Batches of rows: batch k has the rows order[edges[k]] to order[edges[k + 1] − 1].
 
     order (n,): the rows, by time.
-    edges (K + 1,): where batches begin; last, n.
+    edges (K + 1,): the starts of batches; last, n.
     by_rows: whether the order of the rows was taken for that of time.
     """
 
@@ -199,7 +196,7 @@ class Batches:
 
 
 def batches_of_rounds(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Batches:
-    """Whole rounds, as many together as make a batch; with a single round all rows are one batch."""
+    """Return batches of whole rounds; a log of a single round is one batch."""
     rising = bool((np.diff(log.rounds) >= 0).all())
     order = np.arange(len(log)) if rising else np.argsort(log.rounds, kind="stable").astype(np.int64)
     rounds = log.rounds[order]
@@ -209,15 +206,15 @@ def batches_of_rounds(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Batche
 
 
 def batches_of_rows(log: Log, *, first_rows: int = FIRST_BATCH_ROWS) -> Batches:
-    """The rows as they stand."""
+    """Return batches of the rows in their order."""
     order = np.arange(len(log), dtype=np.int64)
     return Batches(order, _edges(order + 1, order + 1, first_rows), by_rows=True)
 
 
 def reason_against_order(log: Log) -> str:
-    """Why the rows of a log with a single round cannot stand in the order in which they occurred; or "".
+    """Return why the rows of a log with a single round cannot stand in the order of time; or "".
 
-    Ids name contexts, so rows that rise with them were sorted; ids without gaps are no more than numbers of rows.
+    Ids name contexts, so rows with rising ids were sorted; rising ids without gaps are only row numbers.
     """
     if log.repeats.max() > 1:
         return "the log has a single round and counts repeated interactions, so nothing tells their order in time"
@@ -230,7 +227,7 @@ def reason_against_order(log: Log) -> str:
 
 
 def _edges(ends: IntArray, samples: IntArray | FloatArray, first_rows: int) -> IntArray:
-    """Where batches begin (K + 1,); the last one is what is left, however small.
+    """Return the starts of batches (K + 1,); the last batch has the remaining rows, however few.
 
     ends (m,): the rows before which a batch may end. samples (m,): interactions until there.
     """
@@ -243,7 +240,8 @@ def _edges(ends: IntArray, samples: IntArray | FloatArray, first_rows: int) -> I
     return np.array(edges, dtype=np.int64)
 
 
-# Halves of the contexts: where their shares change, contexts drift; where rewards change within one, that is seen.
+# Segments cut the contexts in two halves: a change of their shares is drift of contexts, and rewards are also tested
+# within a half.
 
 
 MAX_SEGMENTS = 32
@@ -252,11 +250,11 @@ MAX_ID_SEGMENTS = 8
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """G ways to cut the contexts in two, fixed by a few first rows.
+    """G ways to cut the contexts in two, fixed by the first rows.
 
-    inside (n, G): whether a row's context lies in the first half, 1 or 0.
-    names (G,): of the first halves.
-    others (G,): of the second.
+    inside (n, G): 1 if a row's context lies in the first half, else 0.
+    names (G,): descriptions of the first halves.
+    others (G,): descriptions of the second halves.
     """
 
     inside: NDArray[np.uint8]
@@ -270,10 +268,10 @@ class Segments:
 def cut_in_halves(
     contexts: Contexts, first: IntArray, *, most: int = MAX_SEGMENTS, but: Collection[str] = ()
 ) -> Segments:
-    """A numeric feature at its median, a categorical one at its most common label, both among the first rows.
+    """Cut contexts in halves: a numeric feature at its median, a categorical one at its most common label.
 
-    Contexts without features are told apart by φ, without that by ids: each of the most common ones against the rest.
-    At most so many ways; but: features that are no reason for any.
+    Medians and labels are those of the first rows. Contexts without features are cut by φ, without φ by ids: each of
+    the most common ones against the rest. most: the largest number of cuts. but: features that are left out.
     """
     found = list(islice(_columns(contexts, first, but), min(most, MAX_SEGMENTS)))
     inside = np.empty((len(contexts), len(found)), dtype=np.uint8)
@@ -283,7 +281,7 @@ def cut_in_halves(
 
 
 def _columns(contexts: Contexts, first: IntArray, but: Collection[str]) -> Iterator[tuple[BoolArray, str, str]]:
-    """Halves one by one: which rows lie in the first, its name and the other's."""
+    """Yield cuts one by one: the rows in the first half, its name and that of the second."""
     for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
         values, word = contexts.features[:, j], f"'{plain(name)}'"
         if name in but:
@@ -307,9 +305,10 @@ def _columns(contexts: Contexts, first: IntArray, but: Collection[str]) -> Itera
 
 
 def _halves(values: FloatArray, word: str, first: IntArray) -> tuple[BoolArray, str, str]:
-    """Above the lower median of the first rows or not; or with the median itself, where that is nearer to a half.
+    """Cut values above the lower median of the first rows; or at or above it, if that is nearer to a half.
 
-    What is missing is not above; where missing or not is nearer to a half of the first rows, these are the halves.
+    Missing values are not above. If missing against present is nearer to a half of the first rows, these are the
+    halves.
     """
     early = values[first]
     there = np.sort(early[~np.isnan(early)])
@@ -324,29 +323,28 @@ def _halves(values: FloatArray, word: str, first: IntArray) -> tuple[BoolArray, 
     return values >= cut, f"{word} is {cut:.4g} or above", f"{word} is below {cut:.4g}{too}"
 
 
-# Seen of a log as kernels take them, and what these sum over the rows of a batch for one action after another.
-#
-# `drift` and `ratio` say what the sums are for. Actions write to places of their own, so cores share them out.
+# The rows of a log in the form that kernels take, and their sums over a batch, action by action. `drift` and `alarms`
+# use these sums. Each action has its own places in the output, so cores share the actions out.
 
 
-MAX_ACTIONS = 256  # that are looked at
+MAX_ACTIONS = 256  # that are tested
 MAX_PAIRS = 128  # of an action and a segment
 
-CAP_SHARE = 0.9  # λM: how near a single row may bring a bet to ruin
-MIN_PROPENSITY = 1e-100  # below it a propensity counts as this much, and what is known of it as 0
+CAP_SHARE = 0.9  # λM: the share of its wealth that a bet may lose by a single row
+MIN_PROPENSITY = 1e-100  # smaller propensities count as this, and smaller bounds on them as 0
 PRODUCT_ROWS = 128  # multiplied before a logarithm is taken; factors lie between e⁻² and e²
 
 
 class TimedRows(NamedTuple):
-    """n rows.
+    """n rows of a log, with their order in time.
 
-    order (n,): by time.
-    actions (n,): what was played.
-    rewards (n,): what it earned.
-    repeats (n,): how much a row counts: as often as it occurred, and of m visits of a unit each 1/m.
+    order (n,): the rows by time.
+    actions (n,): the played actions.
+    rewards (n,): their rewards.
+    repeats (n,): the weight of a row: its number of repeats, or 1/m for each of m visits of a unit.
     played (n,): the propensity of the played action.
-    bounds (n, A): what was known of propensities before an action was drawn.
-    inside (n, G): 1 where the context lies in the first half of a segment, else 0.
+    bounds (n, A): lower bounds on propensities, known before the action was drawn.
+    inside (n, G): 1 if the context lies in the first half of a segment, else 0.
     """
 
     order: IntArray
@@ -359,9 +357,9 @@ class TimedRows(NamedTuple):
 
 
 def seen_rows(log: Log, batches: Batches, segments: Segments) -> TimedRows:
-    """The rows of a log."""
+    """Return the rows of a log in the form that kernels take."""
     bounds = np.ascontiguousarray(log.bounds)
-    bounds.setflags(write=False)  # as those that were not copied, for which kernels are compiled
+    bounds.setflags(write=False)  # like arrays that were not copied, so that kernels are compiled for one kind only
     return TimedRows(
         order=batches.order,
         actions=log.actions,
@@ -374,11 +372,11 @@ def seen_rows(log: Log, batches: Batches, segments: Segments) -> TimedRows:
 
 
 class RewardTally(NamedTuple):
-    """Sums over the rows of one batch, for A actions; [0] of the second axis is of all rows, [1 + g] of a first half.
+    """Sums over the rows of one batch, for A actions; on the second axis [0] is all rows, [1 + g] a first half.
 
     gains (A, 1 + G, 2, J): Σ log(1 + λX), for bets that the mean is higher and that it is lower.
     weighted (A, 1 + G, 2): Σ 1{a}·r/p and Σ 1{a}/p.
-    plays (A, 3): how often an action was played, what it earned, and Σ 1{a}(r − f̂)²/p².
+    plays (A, 3): the number of plays, the sum of rewards, and Σ 1{a}(r − f̂)²/p².
     """
 
     gains: FloatArray
@@ -387,7 +385,7 @@ class RewardTally(NamedTuple):
 
 
 class PlayTally(NamedTuple):
-    """Sums over the rows of one batch, with the same first two axes.
+    """Sums over the rows of one batch, with the same first two axes as `RewardTally`.
 
     gains (A, 1 + G, J): Σ log((1 + 1{a}·bκ/p)/(1 + bκ)), for the tilts κ.
     counts (A, 1 + G, 3): plays, Σ b and Σ 1{a}/p.
@@ -410,8 +408,8 @@ def tally_rewards(
 ) -> None:
     """Add up rows order[start] to order[stop − 1]; predictions f̂ (A,), stakes λ (A, J), both fixed before the batch.
 
-    Stakes fall with j. Most scores of actions that were not played are f̂ itself: the sums hold first what differs from
-    that, which is only for large stakes, and last the rest.
+    Stakes fall with j. Most scores of actions that were not played are f̂ itself: the loop adds only the differences
+    from that, which occur for large stakes alone, and the end adds the common part.
     """
     n_stakes, n_segments = stakes.shape[1], rows.inside.shape[1]
     totals = np.zeros(1 + n_segments)
@@ -483,9 +481,9 @@ def tally_plays(
     first_action: int,
     last_action: int,
 ) -> None:
-    """Add up rows order[start] to order[stop − 1]; tilts κ (J,), guess: what b is at least where κ > 0.
+    """Add up rows order[start] to order[stop − 1]; tilts κ (J,), guess: a lower limit on b where κ > 0.
 
-    Seen that occurred once are multiplied before a logarithm is taken.
+    The factors of rows that occurred once are multiplied before a logarithm is taken.
     """
     n_tilts, n_segments = len(tilts), rows.inside.shape[1]
     products, factors = np.ones((1 + n_segments, n_tilts)), np.empty(n_tilts)

@@ -1,13 +1,13 @@
-"""The policy that a log favours, and those that lead while it grows.
+"""The favourite policy of a log, and the choice of leaders while it grows.
 
-A policy that relies on rare actions often looks best by luck. So the favourite is the policy of largest estimated value
-less about one standard error. A standard error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
+A policy that relies on rare actions often looks best by chance. So the favourite is the policy of largest estimated
+value less about one standard error. A standard error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
 
-A leader makes way only for a policy that seems better by what matters, and where all weight has to end at one policy
-only for one that seems clearly better: comparing the two costs more than a small difference is worth.
+A leader is replaced only by a policy that seems better by a relevant amount, and if all weight has to end at one policy
+only by one that seems clearly better: comparing the two costs more than a small difference is worth.
 
-Where a leader will stay, it is the simplest of those that the data so far cannot tell from the favourite: many splits
-that noise has made are gone before anybody reads them.
+A leader that will stay is the simplest policy that the data so far cannot distinguish from the favourite: this removes
+many splits that only fit noise.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from pacbandits.certificate.ledger import Ledger
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
 
-ROWS_LOST_PER_AWAITED = 2.0  # times the number of actions over ε: what a row costs whose reward is not in
+ROWS_LOST_PER_AWAITED = 2.0  # times the number of actions over ε: the cost in rows of a pending reward
 
 
 def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float | None, all_propensities: bool) -> Policy:
-    """The favourite by a ledger.
+    """Return the favourite by a ledger.
 
-    epsilon: what errors are counted by; None for about their own size. all_propensities: whether the ledger has the
-    propensities of all actions, or of played ones alone.
+    epsilon: the scale of the penalty for errors; None for about their own size. all_propensities: whether the ledger
+    has the propensities of all actions, or of played ones alone.
     """
     if epsilon is None:
         return policies.argmax(
@@ -51,9 +51,9 @@ def find_favourite(ledger: Ledger, policies: PolicyClass, *, epsilon: float | No
 
 
 def favourite_scores(ledger: Ledger, policies: PolicyClass, *, all_propensities: bool) -> tuple[FloatArray, float]:
-    """Scores (m, A) that the favourite by a ledger maximises: its estimated value, less about one standard error.
+    """Return scores (m, A) that the favourite by a ledger maximises: estimated value less about one standard error.
 
-    And ε, what errors are counted by there: about that of the gap of a policy which always takes the same action.
+    Also return ε, the scale of the penalty: about the error of the gap of a policy that always takes the same action.
     """
     gaps, squares = _gaps_to_first(ledger, policies, all_propensities=all_propensities)
     typical = float(np.sqrt(squares.sum(axis=0).mean()))
@@ -62,33 +62,33 @@ def favourite_scores(ledger: Ledger, policies: PolicyClass, *, all_propensities:
 
 
 def _gaps_to_first(ledger: Ledger, policies: PolicyClass, *, all_propensities: bool) -> tuple[FloatArray, FloatArray]:
-    """Scores (m, A) that sum to the gap of a policy to the one that seems best, and to the square of its error."""
+    """Return scores (m, A) that sum to a policy's gap to the one that seems best, and to the square of its error."""
     mixture = mixed_propensities(ledger, all_propensities=all_propensities)
     first = policies.argmax(ledger.contexts, ledger.values(np.ones(ledger.n_rounds)))
     return ledger.gaps(mixture, reference=first(ledger.contexts))
 
 
 def mixed_propensities(ledger: Ledger, *, all_propensities: bool) -> FloatArray:
-    """The propensities (m, A) of each context, rounds taken together, or what stands in for those not known."""
+    """Return the mean propensities (m, A) of each context over all rounds; harmonic means if not all are known."""
     return ledger.mean_propensities if all_propensities else _harmonic_propensities(ledger)
 
 
 def least_gap(
     policies: PolicyClass, contexts: Contexts, gaps: FloatArray, squares: FloatArray, *, epsilon: float
 ) -> Policy:
-    """The policy of least gap and error together; gaps, squares (m, A): scores that sum to Δ̂(π) and its error's v."""
+    """Return the policy of smallest gap and error together; gaps, squares (m, A): scores that sum to Δ̂(π) and to v."""
     return policies.argmax(contexts, marked_down(gaps, squares, epsilon=epsilon))
 
 
 def marked_down(gaps: FloatArray, squares: FloatArray, *, epsilon: float) -> FloatArray:
-    """Scores (m, A) that are larger the smaller gap and error are together."""
+    """Return scores (m, A) that are larger for smaller gap and error: −Δ̂ − v/(2ε)."""
     return -gaps - squares / (2.0 * epsilon)
 
 
 def makes_way(
     leader: Policy, favourite: Policy, ledger: Ledger, mixture: FloatArray, *, epsilon: float, single: bool
 ) -> bool:
-    """Whether the favourite of a ledger seems so much better than who led so far that it should lead.
+    """Return whether the favourite of a ledger seems enough better than the leader to replace it.
 
     mixture (m, A): propensities. single: whether all weight has to end at one policy.
     """
@@ -99,7 +99,7 @@ def makes_way(
 
 
 def is_clear(advantage: float, error: float, *, epsilon: float, single: bool) -> bool:
-    """Whether an estimated advantage over the leader, with this standard error, is enough to lead."""
+    """Return whether an estimated advantage over the leader, with this standard error, is enough to lead."""
     if not single:
         return advantage > MIN_ADVANTAGE_EPSILONS * epsilon
     return advantage > max(MIN_CLEAR_ADVANTAGE_EPSILONS * epsilon, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS * error)
@@ -116,13 +116,13 @@ def lead_log(
     settled: int | None = None,
     settle: Callable[[int, Policy], Policy] | None = None,
 ) -> Leaders:
-    """The leaders of a log's rounds, each the favourite of the rows before its round whose rewards were known by then.
+    """Return the leaders of a log's rounds, each the favourite of the rows whose rewards were known before its round.
 
-    They are the same for every ε that is asked for: so the certificates of all of them hold together.
+    They do not depend on the requested ε: so the certificates for all ε hold together.
 
-    sizes (rounds,): what each round was planned to have. spared: rounds at the beginning that only teach. settled: the
-    round from which on the leader stays. settle: by the number of a round and who is chosen to lead from there on, who
-    leads instead; for those who verify.
+    sizes (rounds,): the planned size of each round. spared: the number of first rounds that only teach. settled: the
+    round from which on the leader stays. settle: returns the leader to use instead, given the number of a round and the
+    chosen one; for verification.
     """
     rounds = np.unique(log.rounds)
     seen = [float(np.rint(log.weights[log.known_by(int(number))].sum())) for number in rounds]
@@ -132,7 +132,7 @@ def lead_log(
         return lead_after(part, ledger, policies, leader, single=single, simple=settled is not None)
 
     def known(i: int) -> Contexts:
-        before = np.flatnonzero(log.rounds < rounds[i]) if i > 0 else np.arange(len(log))  # nobody leads in the first
+        before = np.flatnonzero(log.rounds < rounds[i]) if i > 0 else np.arange(len(log))  # round 0 has no leader
         return log.contexts.take(before)
 
     return lead_rounds(
@@ -146,11 +146,11 @@ def lead_log(
 
 
 class Choices(NamedTuple):
-    """How the leaders of rounds, counted from 0, are chosen.
+    """The choice of the leaders of rounds, counted from 0.
 
     seen (rounds,): interactions whose rewards were known before each round.
-    growth (rounds,): by which factor these must have grown since the last choice for another one before each round.
-    choose: returns who leads from a round on, given who led before.
+    growth (rounds,): the factor by which these must have grown since the last choice for a new one before each round.
+    choose: returns the leader from a round on, given the leader before.
     known: returns the contexts that were known before a round, on which leaders are compared.
     """
 
@@ -169,9 +169,10 @@ def lead_rounds(
     settled: int | None,
     settle: Callable[[int, Policy, Policy | None], Policy] | None = None,
 ) -> Leaders:
-    """The leaders of all rounds, wherever rows are; sizes, spared, single, settled: as for `lead_log`.
+    """Return the leaders of all rounds, for rows in memory or in files.
 
-    settle: by the number of a round, who is chosen to lead from there on and who led before, who leads instead.
+    sizes, spared, single, settled: as for `lead_log`. settle: returns the leader to use instead, given the number of a
+    round, the chosen leader and the one before.
     """
     leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING, settled=settled)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
@@ -188,9 +189,9 @@ def lead_rounds(
 def lead_after(
     part: Log, ledger: Ledger, policies: PolicyClass, leader: Policy | None, *, single: bool, simple: bool
 ) -> Policy:
-    """Who leads after these rows, after who led before; ledger: the rows laid out.
+    """Return the leader after these rows, given the leader before; ledger: of these rows.
 
-    simple: whether the simplest of those may lead that the rows cannot tell from the favourite.
+    simple: whether to prefer the simplest policy that the rows cannot distinguish from the favourite.
     """
     complete = part.least is None
     scores, epsilon = favourite_scores(ledger, policies, all_propensities=complete)
@@ -204,7 +205,7 @@ def lead_after(
 
 
 def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixture: FloatArray) -> Policy:
-    """The simplest policy that a ledger cannot tell from its favourite, where the class knows simpler ones.
+    """Return the simplest policy that a ledger cannot distinguish from its favourite, if the class can simplify.
 
     mixture (m, A): propensities.
     """
@@ -215,20 +216,20 @@ def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixtur
 
 
 def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:
-    """The rows of a log whose rewards were known before its round of this number, from 0; and the same laid out."""
+    """Return the rows of a log whose rewards were known before its round of this number, from 0; and their ledger."""
     before = np.flatnonzero(log.known_by(int(np.unique(log.rounds)[number])))
     part = log.take(before)
     return part, Ledger.of(part, predictions[before])
 
 
 def end_that_pays(log: Log, *, epsilon: float) -> int | None:
-    """The round before which to end what is counted, as too many rewards of later ones are out; None to count all.
+    """Return the round before which to end the log, as too many rewards of later ones are pending; None to count all.
 
-    A row at its worst costs as much as some 2A/ε others gain: about 1/p of the stake, where a row gains ε/2 of it. It
-    is free to look at the first rows alone, as certificates hold at all times together.
+    A row at its worst costs as much as some 2A/ε others gain: about 1/p of the stake, where a row gains ε/2 of it.
+    Using the first rows alone is free, as certificates hold at all times together.
 
-    epsilon: of rewards in [0, 1]; 0 where it is not known what must be told apart. The rows must stand in the order of
-    their rounds, or all are counted.
+    epsilon: for rewards in [0, 1]; 0 if the relevant size of differences is unknown. The rows must stand in the order
+    of their rounds, or all are counted.
     """
     out = log.awaited
     if not out.any() or (np.diff(log.rounds) < 0).any():
@@ -241,9 +242,9 @@ def end_that_pays(log: Log, *, epsilon: float) -> int | None:
 
 
 def _harmonic_propensities(ledger: Ledger) -> FloatArray:
-    """The harmonic mean (m, A) of an action's propensities in the rows that played it, 1 where none did.
+    """Return the harmonic mean (m, A) of an action's propensities in the rows that played it, 1 if none did.
 
-    Weights 1/p of these rows then add up to what they are.
+    The weights 1/p of these rows then keep their sum.
     """
     rows = ledger.rows
     context = np.repeat(np.arange(len(ledger.contexts)), np.diff(rows.starts))

@@ -1,29 +1,29 @@
-"""What those who certify and those who verify have to agree on, and nothing else.
+"""The conventions that certifying and verifying code share: constants, blocks of rows, units.
 
-How the rows of a log without rounds are cut into blocks, for which classes leaders take the place of a union over all
-policies, and what `certify` stakes: who verifies looks for these again, as they follow from the log and the class.
+They define how rows without rounds are cut into blocks, for which classes leaders replace a union over all policies,
+and the stakes of `certify`: a verifier derives all these again from the log and the class.
 
-**People who come back.** A log may tell whose row each is. Rows of a unit are not independent of each other, units are.
-The value of a policy is then its reward averaged over the m visits of a unit, and after that over units; each visit
-counts w = 1/m. Let X_ij be the score of visit j of unit i, g_ij what it is on average over the action drawn there.
-Given what all actions would have earned at all visits, row by row in the order of time, by Jensen's inequality, as
-w ≤ 1 and a propensity depends on what was seen before alone; and then by that of the means within a unit,
+**Returning units.** A log may have units. Rows of a unit are not independent of each other, units are. The value of a
+policy is then its reward averaged over the m visits of a unit, and after that over units; each visit has the weight
+w = 1/m. Let X_ij be the score of visit j of unit i, g_ij its mean over the action drawn there. Given the rewards of all
+actions at all visits, row by row in the order of time, by Jensen's inequality, as w ≤ 1 and a propensity depends on
+earlier rows alone; and then by that of the means within a unit,
 
     E Π_ij (1 + λ(ε − X_ij))^w ≤ Π_ij (1 + λ(ε − g_ij))^w ≤ Π_i (1 + λ(ε − ḡ_i)),     ḡ_i = Σ_j g_ij/m.
 
-Units are independent, so that on average this is what it would be with one row a unit, for each kind of bet that is
-made here: wealth against all policies, by leaders, of values and of checks. The same holds where a unit is given one
-action for good, with the probability that each of its rows tells: then all its factors are drawn at once, and their
-geometric mean is no larger than their mean.
+Units are independent, so that on average this is what it would be with one row per unit, for each kind of bet: wealth
+against all policies, by leaders, of values and of checks. The same holds if a unit is given one action for good, with
+the probability that each of its rows states: then all its factors are drawn at once, and their geometric mean is no
+larger than their mean.
 
-It takes that λ and all else that bets are made by come from other units: so the visits of a unit count in one round or
-block. Where rows are shuffled, units are, with all their visits. And how often a unit came, and in what contexts, must
-not depend on what it was given, which certificates say.
+The proof needs λ and everything else that fixes bets to come from other units: so the visits of a unit count in one
+round or block. A shuffle is of units, with all their visits. And the number of visits of a unit and their contexts must
+not depend on its actions, which certificates state as an assumption.
 
-In order, or with rounds, only the first visit of each unit counts. Later ones in later blocks could carry something of
-the unit back to it; and those within the block of the first would make the value another number in each block, by how
-long it is and how late in it a unit came, where proofs need one value for all (weight moves between leaders of
-different blocks). First visits are independent rows, and all that holds of these holds of them, at all times.
+In order, or with rounds, only the first visit of each unit counts. Later ones in later blocks could carry information
+about the unit back to it; and those within the block of the first would make the value another number in each block, by
+its length and by how late in it a unit came, while proofs need one value for all (weight moves between leaders of
+different blocks). First visits are independent rows, and everything that holds for these holds for them, at all times.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ from pacbandits.records.log import number_units
 from pacbandits.rewards.base import scrambled
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
-BLOCK_GROWTH_FACTOR = 1.4  # by which each block makes all rows so far more
+BLOCK_GROWTH_FACTOR = 1.4  # of all rows so far, by each block
 SETTLING_SHARE = 0.55  # of shuffled rows, after which the leader stays; later, policies are better and proofs worse
-# Of `certify`, fixed in advance as nothing is known of the design: from a stake that suits a trial of two actions to
-# one that suits rare actions and small gaps.
+# The stakes of `certify`, fixed in advance as the design is unknown: from one that suits a trial of two actions to one
+# that suits rare actions and small gaps.
 EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
-FIRST_EPSILON = 0.05  # of rewards in [0, 1], from which the smallest that a log proves is looked for
-MAX_TRIED_DISTANCES = 6  # until it is found
-MAX_TEACHING_ROWS = 2**18  # of a log that is certified by sums: of a longer one the first rows teach
-# Of log|Π|, from which on leaders prove more: they pay no log|Π|, but luck is not on their side.
+FIRST_EPSILON = 0.05  # for rewards in [0, 1]: the start of the search for the smallest ε that a log proves
+MAX_TRIED_DISTANCES = 6  # steps of that search
+MAX_TEACHING_ROWS = 2**18  # of a log that is certified by sums: only the first rows of a longer one teach
+# The log|Π| from which on leaders prove more than a union: they pay no log|Π|, but are chosen without hindsight.
 MIN_NATS_WORTH_LEADING = 10.0
-# By which the leaders of a log's rounds are chosen (see `choosing`).
-LEADING_GROWTH_FACTOR = 1.25  # by which the data have grown since the last time when a leader is chosen again
-MAX_CHOOSING_EPSILON = 0.05  # by which the leaders of a log are chosen, whatever ε is to be certified
-MIN_CHOOSING_EPSILON = 1e-9  # where nothing is in doubt
-MIN_ADVANTAGE_EPSILONS = 0.05  # for which a leader makes way
-DOUBT_STANDARD_ERRORS = 1.5  # by which a favourite must seem better than a simpler policy, or that one leads
-# The same where a single policy is wanted.
+# Constants of the choice of leaders (see `choosing`).
+LEADING_GROWTH_FACTOR = 1.25  # growth of the data after which a leader is chosen again
+MAX_CHOOSING_EPSILON = 0.05  # the largest ε by which leaders are chosen, whatever ε is to be certified
+MIN_CHOOSING_EPSILON = 1e-9  # the smallest, for estimates without error
+MIN_ADVANTAGE_EPSILONS = 0.05  # advantage of a new leader, in units of that ε
+DOUBT_STANDARD_ERRORS = 1.5  # advantage of the favourite over a simpler policy, below which the simpler one leads
+# The same if a single policy is wanted.
 MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 LEFT_OUT = "{:,} rows of people who had come before were left out: values are of first visits"
 
 
 def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, bool]:
-    """A log in an order in which it can be learnt from as it goes, if it has one; and whether its rows were shuffled.
+    """Return a log in an order for sequential learning, if it has one; and whether its rows were shuffled.
 
-    ordered: whether its rows stand in the order in which they occurred. shuffle: whether they are as good in any order;
-    those of a log with a fixed split, the same propensities in all rows, always are.
+    ordered: whether its rows stand in the order in which they occurred. shuffle: whether any order is valid; a log with
+    a fixed split, the same propensities in all rows, is shuffled by default.
     """
     if ordered and shuffle:
         raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
@@ -81,37 +81,37 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
 
 
 def rearrange(log: Log, *, ordered: bool, shuffle: bool) -> Log:
-    """The log in the order that a certificate says: in blocks of its rows, or of its shuffled rows."""
+    """Return the log in the order that a certificate states: in blocks of its rows, or of its shuffled rows."""
     if not ordered:
         return first_visits(log) if has_rounds(log) else log
     return in_blocks(shuffled(log), planned_ends(log.n_units)) if shuffle else in_blocks(log)
 
 
 def has_rounds(log: Log) -> bool:
-    """Whether a log has rounds."""
+    """Return whether a log has more than one round."""
     return bool((log.rounds != log.rounds[0]).any())
 
 
 def has_fixed_split(log: Log) -> bool:
-    """Whether every row of a log was played with the same propensities, which are all known."""
+    """Return whether every row of a log has the same propensities, which are all known."""
     known = log.least is None and log.known is None and log.repeats.max() == 1
     return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())
 
 
 def shuffled(log: Log) -> Log:
-    """The log with its rows in an order that has nothing to do with what they hold, always the same for so many.
+    """Return the log with its rows in a fixed pseudo-random order that depends on their number alone.
 
-    Of units, so that the visits of each follow each other, in the order in which they stood.
+    Units are shuffled whole: the visits of each follow each other in their order.
     """
     numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
     return log.take(np.argsort(scrambled(numbers.astype(np.uint64)), kind="stable"))
 
 
 def in_blocks(log: Log, ends: IntArray | None = None) -> Log:
-    """The log itself if it has rounds, else with its rows, in their order, numbered by block.
+    """Return the log itself if it has rounds, else with its rows, in their order, numbered by block.
 
-    ends: of the blocks, if not `block_ends`: of shuffled rows, in units, all of whose visits follow each other. Else of
-    each unit there is the first visit alone.
+    ends: the ends of the blocks for shuffled rows, in units, whose visits all follow each other. Without it, the ends
+    are `block_ends` and only the first visit of each unit is kept.
     """
     if has_rounds(log):
         return first_visits(log)
@@ -128,7 +128,7 @@ def in_blocks(log: Log, ends: IntArray | None = None) -> Log:
 
 
 def first_visits(log: Log) -> Log:
-    """The log with the first row of each unit, by round and then as rows stand, and a remark on those left out."""
+    """Return the log with the first row of each unit, by round and then by row, and a remark on the others."""
     if log.units is None or log.n_units == len(log):
         return log
     order = np.argsort(log.rounds, kind="stable")
@@ -139,7 +139,7 @@ def first_visits(log: Log) -> Log:
 
 
 def block_ends(rows: int) -> IntArray:
-    """Before which row each block ends, up to the one that holds the last row: 256, and then 1.4 times as many."""
+    """Return the ends of blocks in rows, up to the block with the last row: 256, and then 1.4 times as many."""
     ends = [FIRST_BLOCK_ROWS]
     while ends[-1] < rows:
         ends.append(math.ceil(ends[-1] * BLOCK_GROWTH_FACTOR))
@@ -147,12 +147,12 @@ def block_ends(rows: int) -> IntArray:
 
 
 def settling_row(rows: int) -> int:
-    """Before which of so many shuffled rows, or units, the leader is chosen that stays."""
+    """Return the number of shuffled rows, or units, from which the final leader is chosen."""
     return max(FIRST_BLOCK_ROWS, math.floor(SETTLING_SHARE * rows))
 
 
 def planned_ends(rows: int) -> IntArray:
-    """The same of shuffled rows, whose end is known: one ends at the settling row, and those after it grow alike."""
+    """Return the block ends of shuffled rows, whose number is known: one at the settling row, the last at the end."""
     settling = settling_row(rows)
     ends = [*(int(end) for end in block_ends(rows) if end < settling), settling]
     while ends[-1] < rows:
@@ -161,16 +161,16 @@ def planned_ends(rows: int) -> IntArray:
 
 
 def settling_round(log: Log, spared: int) -> int:
-    """The block, counted from 0, that begins with the settling row of shuffled rows; spared: blocks that only teach."""
+    """Return the block, from 0, that begins with the settling row of shuffled rows; spared: blocks that only teach."""
     return max(int(np.searchsorted(planned_ends(log.n_units), settling_row(log.n_units))) + 1, spared)
 
 
 def sizes_beforehand(log: Log, *, in_order: bool, shuffled: bool = False) -> tuple[int, ...]:
-    """How many interactions (or units) each round of a log may be said to have had planned, whatever came of it.
+    """Return the planned number of interactions (or units) of each round of a log.
 
-    in_order: whether the rounds are blocks of rows, of which the last may not be full. Of others no more is known than
-        that they were played, and what is planned is as many again as before.
-    shuffled: whether the blocks are of shuffled rows, of which it is known how many there are.
+    in_order: whether the rounds are blocks of rows, of which the last may not be full. For other rounds the plan is
+        unknown; they are taken to be planned as large as all rounds before together.
+    shuffled: whether the blocks are of shuffled rows, whose number is known.
     """
     if in_order:
         ends = planned_ends(log.n_units) if shuffled else block_ends(log.n_units)
@@ -180,12 +180,12 @@ def sizes_beforehand(log: Log, *, in_order: bool, shuffled: bool = False) -> tup
 
 
 def worth_leading(policies: PolicyClass) -> bool:
-    """Whether leaders take the place of a union over all policies: with large classes, and those without a size."""
+    """Return whether leaders replace a union over all policies: for large classes, and those without a size."""
     return policies.log_size >= MIN_NATS_WORTH_LEADING
 
 
 def delta_part(policies: PolicyClass, *, led: bool) -> float:
-    """What `certify` may use up of δ in one of its two proofs."""
+    """Return the share of δ that `certify` may use in one of its two proofs."""
     if not worth_leading(policies):
         return 1.0
     return LEADERS_PART if led else UNION_PART

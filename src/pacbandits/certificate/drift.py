@@ -2,12 +2,12 @@
 
 **Streams.** Under the assumption the mean of each of these is the same in every batch, though unknown:
 
-- of an action a, the reward r(c, a) that it would earn;
-- of a half of the contexts (`segments`), whether a context lies in it;
-- of a pair, the reward of a among the contexts of that half.
+- for an action a, the reward r(c, a) that it would earn;
+- for a half of the contexts (`check.Segments`), whether a context lies in it;
+- for a pair, the reward of a among the contexts of that half.
 
-Rewards of actions are not all seen. With b ≤ p what was known of the propensity of a before the action was drawn (p
-itself, where a log tells all), a cap M, and a prediction f̂ made from earlier batches,
+Rewards of actions are not all observed. With b ≤ p what was known of the propensity of a before the action was drawn (p
+itself, if the log has all propensities), a cap M, and a prediction f̂ made from earlier batches,
 
     X = f + 1{a played}·(r − f)/p,     f = min(f̂, b·M)
 
@@ -17,26 +17,26 @@ may be as small as one likes however small p is.
 
 **One batch.** Let m be the true mean of a stream, λ > 0 with λM < 1, and λ, M, f̂ fixed before the batch (so not by the
 contexts in it). Then 1 + λX > 0 and E[1 + λX | past] ≤ 1 + λm, also given that the context lies in a half: the product
-of (1 + λX)/(1 + λm) over the rows of the stream is a nonnegative supermartingale, at any time, whatever propensities
-do. The numerators do not depend on m, so one pass over the rows serves every m.
+of (1 + λX)/(1 + λm) over the rows of the stream is a nonnegative supermartingale, at any time, for any propensities.
+The numerators do not depend on m, so one pass over the rows serves every m.
 
 **Batches.** Products of such factors are supermartingales when stakes change from batch to batch; so are mixtures: over
-the batch k from which on a bet on "higher" takes the place of one on "lower" or the other way round (weights over all k
-ever possible sum to 1), and over stakes before and after it. Let W(m) be that mixture for a hypothetical mean m
-(`wealth`). As the true mean is one of all m in [0, 1], min_m W(m) is at most a supermartingale that begins at 1. So is
-the average of that over streams. By Ville's inequality it reaches 1/α at any batch's end with probability α at most.
+the batch k from which on a bet on "higher" replaces one on "lower" or the other way round (weights over all k ever
+possible sum to 1), and over stakes before and after it. Let W(m) be that mixture for a hypothetical mean m
+(`log_wealth`). As the true mean is one of all m in [0, 1], min_m W(m) is at most a supermartingale that begins at 1. So
+is the average of that over streams. By Ville's inequality it reaches 1/α at any batch's end with probability α at most.
 
 The switch between directions is what makes such a test strong: no m escapes, since one too high for the rows before a
 change loses there what it gains after it. Against a change of D at the middle of n rows of variance σ² it gains about
 nD²/(8σ²), as much as the likelihood ratio of two known means could.
 
-**People who come back.** Each of v visits of a unit counts 1/v in the sums and numbers of rows above, all of them in
-one batch. With h the share of its visits that lie in a half, and X̄ the mean of X among these, the factor of a unit is
-at most ((1 + λX̄)/(1 + λm))^h ≤ 1 + hλ(X̄ − m)/(1 + λm), which is 1 on average if m is the mean of hX̄ by that of h.
+**Returning units.** Each of v visits of a unit counts 1/v in the sums and numbers of rows above, all of them in one
+batch. With h the share of its visits that lie in a half, and X̄ the mean of X among these, the factor of a unit is at
+most ((1 + λX̄)/(1 + λm))^h ≤ 1 + hλ(X̄ − m)/(1 + λm), which is 1 on average if m is the mean of hX̄ by that of h.
 
-**Rewards that come late.** Rows whose rewards are in may differ from those whose are not, as a failure may be known
-sooner than a success. So only the first rounds are looked at whose rewards are all in: how many these are may depend on
-anything, as the bound is of all batches at once.
+**Late rewards.** Rows with pending rewards may differ from the others, as a failure may be known sooner than a success.
+So only the first rounds without pending rewards are tested: their number may depend on anything, as the bound is for
+all batches at once.
 
 Segments are cut by the contexts of batch 0, where they and pairs do not bet; actions bet there with stakes and
 predictions that are constants.
@@ -77,34 +77,34 @@ from pacbandits.records import Log
 from pacbandits.records.column_types import date_parts
 from pacbandits.records.policy import call
 
-# The wealth of bets on a change of a mean that nobody knows, and the mean that they refute least.
+# The wealth of bets on a change of an unknown mean, and the mean that they refute least.
 #
-# `drift` says why this is an e-process. For a stream, gains (K, 2, J) hold Σ log(1 + λX) over the rows of each batch,
-# for bets that the mean is higher ([0]) and lower ([1]), counts (K,) how many rows these are, stakes (K, J) the λ. If
-# the mean of X is m at most, the factor of a batch, direction d and stake j,
+# The module docstring says why this is an e-process. For a stream, gains (K, 2, J) hold Σ log(1 + λX) over the rows of
+# each batch, for bets that the mean is higher ([0]) and lower ([1]), counts (K,) the numbers of these rows, stakes (K,
+# J) the λ. If the mean of X is m at most, the factor of a batch, direction d and stake j,
 #
 #     log F = gain − count · log(1 + λ·m_d),     m_0 = m,  m_1 = 1 − m
 #
-# is the logarithm of something that is at most 1 on average. A bettor (d, i, j) stakes the i-th λ of the direction
-# opposite to d before a change, and the j-th of d from then on. Changes are mixed over the batches k at whose beginning
-# they may come. Batch 0 comes before all of them: there all stakes are mixed, as nothing tells which to choose.
+# is the logarithm of a variable with mean at most 1. A bettor (d, i, j) stakes the i-th λ of the direction opposite to
+# d before a change, and the j-th of d from then on. Changes are mixed over the batches k at whose beginning they may
+# come. Batch 0 comes before all of them: there all stakes are mixed, as no data favour one.
 #
 # Every log F is convex in m, so are the logarithms of their products and of mixtures of those: the mean that is refuted
-# least lies where the slope is 0, and two tangents on its sides bound the least wealth from below.
+# least lies where the slope is 0, and two tangents on its sides bound the minimum wealth from below.
 
 
-CHANGE_SHARE = 1.0 / 50.0  # of the weight that is left, for a change at the next batch
+CHANGE_SHARE = 1.0 / 50.0  # of the remaining weight, for a change at the next batch
 MAX_TANGENTS = 60
-LEAST_WEALTH_ROUNDING = 0.01  # nats by which the least log-wealth may be reported too low
+LEAST_WEALTH_ROUNDING = 0.01  # nats by which the minimum log-wealth may be reported too low
 
 
 class Bettors(NamedTuple):
-    """Who bets on a change.
+    """B bets on a change.
 
     directions (B,): 0 for a rise, 1 for a fall.
-    before (B,): which stake, before the change.
-    after (B,): which one after it.
-    log_weights (B,): their shares of the money, which sum to 1.
+    before (B,): the number of the stake before the change.
+    after (B,): the number of the stake after it.
+    log_weights (B,): logarithms of their shares of the initial wealth, which sum to 1.
     """
 
     directions: IntArray
@@ -125,10 +125,10 @@ class Streams(NamedTuple):
 
 
 def bettors(n_stakes: int) -> Bettors:
-    """Half of the money on stakes that are equal before and after, half on ratios of 4 and of 16 either way.
+    """Return bets with half of the weight on equal stakes before and after, half on ratios of 4 and of 16 either way.
 
-    Against a change after a share s of the rows the stake after it is best s/(1 − s) times that before it. The stakes
-    of neighbours differ by a factor of 2.
+    Against a change after a share s of the rows the stake after it is best s/(1 − s) times that before it. Neighbouring
+    stakes differ by a factor of 2.
     """
     pairs = [(i, i + step) for step in (0, -2, 2, -4, 4) for i in range(n_stakes) if 0 <= i + step < n_stakes]
     equal = sum(i == j for i, j in pairs)
@@ -143,7 +143,7 @@ def bettors(n_stakes: int) -> Bettors:
 
 @kernel
 def _mix(one: float, slope: float, other: float, other_slope: float) -> tuple[float, float]:
-    """log(e^x + e^y), and its slope."""
+    """Return log(e^x + e^y), and its slope."""
     if other - one > 40.0:
         return other, other_slope
     if one - other > 40.0:
@@ -158,9 +158,9 @@ def _mix(one: float, slope: float, other: float, other_slope: float) -> tuple[fl
 def log_wealth(
     streams: Streams, stream: int, mean: float, bets: Bettors, values: FloatArray, slopes: FloatArray, peaks: FloatArray
 ) -> None:
-    """Log-wealth against this mean after each of the first K' batches, into values (K',), with slopes (K',).
+    """Write the log-wealth against this mean after each of the first K' batches into values (K',), with slopes (K',).
 
-    peaks (2,): at the last, which bettor is richest, and the batch at which its change was most probably.
+    peaks (2,): at the last batch, the bettor with the largest wealth, and the most probable batch of its change.
     """
     n_stakes, n_bets = streams.stakes.shape[2], len(bets.directions)
     factors, tangents = np.zeros((2, n_stakes)), np.zeros((2, n_stakes))
@@ -211,10 +211,10 @@ def log_wealth(
 def least_log_wealth(
     streams: Streams, bets: Bettors, n_batches: int, found: FloatArray, earlier: FloatArray, start: int, stop: int
 ) -> None:
-    """For the streams start to stop the log-wealth after n_batches against the mean that is refuted least.
+    """Compute the log-wealth after n_batches against the least refuted mean, for the streams start to stop.
 
-    found (S, 4): a lower bound to it, that mean, and the peaks of `log_wealth`. earlier (S, n_batches): what the wealth
-    was against that mean, which bounds the least wealth of earlier moments from above.
+    found (S, 4): a lower bound on it, that mean, and the peaks of `log_wealth`. earlier (S, n_batches): the wealth
+    against that mean over time, which bounds the minimum wealth of earlier moments from above.
     """
     values, slopes, peaks = np.empty(n_batches), np.empty(n_batches), np.zeros(2)
     for s in range(start, stop):
@@ -231,7 +231,7 @@ def least_log_wealth(
             for step in range(MAX_TANGENTS):
                 if high_slope <= 0.0:
                     break
-                # Where the two tangents meet, and how high.
+                # The point where the two tangents meet.
                 meet = low + (high_value - low_value - high_slope * (high - low)) / (low_slope - high_slope)
                 bound = low_value + low_slope * (meet - low)
                 if least - bound <= LEAST_WEALTH_ROUNDING:
@@ -251,30 +251,28 @@ def least_log_wealth(
             earlier[s, k] = values[k]
 
 
-# The streams of a log whose means must not change, and the bets on them, batch by batch.
-#
-# `drift` says what the scores are and why they may be bet on so.
+# The streams of a log, and the bets on them batch by batch (see the module docstring).
 
 
-_OF_ACTION = re.compile(r"(?<=^the reward of )action (\d+)")  # of which streams tell, which know numbers alone
+_OF_ACTION = re.compile(r"(?<=^the reward of )action (\d+)")  # names of streams have the numbers of actions alone
 
 STAKE_FACTORS = 2.0 ** -np.arange(10)  # of one over the standard deviation of a stream
 MAX_STREAM_STAKE = 4.0
 FIRST_PREDICTION = 0.5
 FIRST_VARIANCE = 0.25  # of rewards; of scores, times the number of actions
-PRIOR_INTERACTIONS = 10.0  # that the first variance counts for later
-VARIANCE_MEMORY = 0.5  # of what earlier batches say of a variance, as propensities change
+PRIOR_INTERACTIONS = 10.0  # the weight of the first variance in later estimates
+VARIANCE_MEMORY = 0.5  # the weight of earlier batches in a variance, as propensities change
 
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """The streams of a log, with what their bets are in_number from.
+    """The streams of a log, with the inputs of their bets.
 
     bets: gains, counts and stakes of S streams in K batches.
     names (S,): what each is the mean of, in words.
-    looked_at: all of them together, in words.
-    log_weights (S,): of each in the average.
-    sums (S, K, 2): total and number, whose ratio estimates the mean in a batch; for words alone.
+    looked_at: a description of all of them, in words.
+    log_weights (S,): log-weight of each in the average.
+    sums (S, K, 2): total and number, whose ratio estimates the mean in a batch; for descriptions only.
     """
 
     bets: Streams
@@ -285,8 +283,8 @@ class Means:
 
 
 def gather_means(log: Log, batches: Batches) -> Means | None:
-    """Bets on every stream of the log, on rewards only if all lie in [0, 1]; None if there is nothing to bet on."""
-    calendar = date_parts(log.contexts.names, log.dates)  # a date that moves on is no drift
+    """Return bets on every stream of the log, on rewards only if all lie in [0, 1]; None if there is no stream."""
+    calendar = date_parts(log.contexts.names, log.dates)  # the passing of time is not drift
     segments = cut_in_halves(log.contexts, batches.order[: batches.edges[1]], but=calendar)
     rows = seen_rows(log, batches, segments)
     unit = bool(log.rewards.min() >= 0 and log.rewards.max() <= 1)
@@ -327,7 +325,7 @@ class _Part:
 def _bet_on_rewards(
     rows: TimedRows, batches: Batches, segments: Segments, n_actions: int, n_pairs: int
 ) -> tuple[_Part, _Part]:
-    """Of actions, and of pairs of an action and a half of one of the first n_pairs segments."""
+    """Return the streams of actions, and of pairs of an action and a half of one of the first n_pairs segments."""
     shape = (len(batches), n_actions, 1 + n_pairs)
     gains, weighted = np.zeros((*shape, 2, len(STAKE_FACTORS))), np.zeros((*shape, 2))
     stakes = np.empty((len(batches), n_actions, len(STAKE_FACTORS)))
@@ -361,9 +359,9 @@ def _tally_batch(
 def _pairs(
     gains: FloatArray, weighted: FloatArray, totals: FloatArray, stakes: FloatArray, segments: Segments
 ) -> _Part:
-    """Streams of pairs from gains (K, A, 1 + G, 2, J) and sums (K, A, 1 + G, 2), totals (K, 1 + G), stakes (K, A, J).
+    """Return streams of pairs: gains (K, A, 1 + G, 2, J), sums (K, A, 1 + G, 2), totals (K, 1 + G), stakes (K, A, J).
 
-    What the second half of a segment gained is what all rows did, less what the first half did.
+    The gains of a second half are those of all rows less those of the first half.
     """
     n_actions, n_pairs = gains.shape[1], gains.shape[2] - 1
     of_halves: list[FloatArray] = []
@@ -382,14 +380,14 @@ def _pairs(
         np.concatenate([np.empty(shape[:2]), *counts]),
         np.tile(stakes.swapaxes(0, 1), (2 * n_pairs, 1, 1)),
     )
-    # The first batch has cut the halves.
+    # The first batch cut the halves, so they do not bet there.
     bets.gains[:, 0] = 0.0
     bets.counts[:, 0] = 0.0
     return _Part(bets, tuple(names), np.concatenate([np.empty(shape[:3]), *(one.swapaxes(0, 1) for one in sums)]))
 
 
 def _bet_on_contexts(rows: TimedRows, batches: Batches, segments: Segments) -> _Part:
-    """Of whether contexts lie in the first halves of segments."""
+    """Return the streams of whether contexts lie in the first halves of segments."""
     totals = _totals(rows, batches)
     inside, every = totals[:, 1:].T, np.tile(totals[:, 0], (len(segments), 1))
     before, all_before = np.cumsum(inside, axis=1) - inside, np.cumsum(every, axis=1) - every
@@ -397,13 +395,13 @@ def _bet_on_contexts(rows: TimedRows, batches: Batches, segments: Segments) -> _
     stakes = np.minimum(STAKE_FACTORS / np.sqrt(share * (1.0 - share))[..., None], MAX_STREAM_STAKE)
     gains = np.stack([inside, every - inside], axis=2)[..., None] * np.log1p(stakes)[:, :, None, :]
     counts = every.copy()
-    gains[:, 0], counts[:, 0] = 0.0, 0.0  # the first batch has cut the halves
+    gains[:, 0], counts[:, 0] = 0.0, 0.0  # the first batch cut the halves
     names = tuple(f"the share of contexts where {name}" for name in segments.names)
     return _Part(Streams(gains, counts, stakes), names, np.stack([inside, every], axis=2))
 
 
 def _totals(rows: TimedRows, batches: Batches) -> FloatArray:
-    """How many interactions a batch has (K, 1 + G), in all and in the first half of each segment."""
+    """Return the number of interactions of each batch (K, 1 + G), in all and in the first half of each segment."""
     out = np.empty((len(batches), 1 + rows.inside.shape[1]))
     for k in range(len(batches)):
         own = rows.order[batches.edges[k] : batches.edges[k + 1]]
@@ -413,59 +411,13 @@ def _totals(rows: TimedRows, batches: Batches) -> FloatArray:
     return out
 
 
-# Drift: (context, rewards) that are not drawn from one distribution over all rows.
-#
-# **Streams.** Under the assumption the mean of each of these is the same in every batch, though unknown:
-#
-# - of an action a, the reward r(c, a) that it would earn;
-# - of a half of the contexts (`segments`), whether a context lies in it;
-# - of a pair, the reward of a among the contexts of that half.
-#
-# Rewards of actions are not all seen. With b ≤ p what was known of the propensity of a before the action was drawn (p
-# itself, where a log tells all), a cap M, and a prediction f̂ made from earlier batches,
-#
-#     X = f + 1{a played}·(r − f)/p,     f = min(f̂, b·M)
-#
-# has E[X | c] = r(c, a) where p > 0. Where p = 0 also b = 0, so X = f = 0 ≤ r(c, a). And X ≥ f − f/p ≥ −M, as f/p ≤
-# f/b. For bets that the mean is lower the same is made of 1 − r, with 1 − f̂. The cap acts through the control variate,
-# so M may be as small as one likes however small p is.
-#
-# **One batch.** Let m be the true mean of a stream, λ > 0 with λM < 1, and λ, M, f̂ fixed before the batch (so not by
-# the contexts in it). Then 1 + λX > 0 and E[1 + λX | past] ≤ 1 + λm, also given that the context lies in a half: the
-# product of (1 + λX)/(1 + λm) over the rows of the stream is a nonnegative supermartingale, at any time, whatever
-# propensities do. The numerators do not depend on m, so one pass over the rows serves every m.
-#
-# **Batches.** Products of such factors are supermartingales when stakes change from batch to batch; so are mixtures:
-# over the batch k from which on a bet on "higher" takes the place of one on "lower" or the other way round (weights
-# over all k ever possible sum to 1), and over stakes before and after it. Let W(m) be that mixture for a hypothetical
-# mean m (`wealth`). As the true mean is one of all m in [0, 1], min_m W(m) is at most a supermartingale that begins at
-# 1. So is the average of that over streams. By Ville's inequality it reaches 1/α at any batch's end with probability α
-# at most.
-#
-# The switch between directions is what makes such a test strong: no m escapes, since one too high for the rows before a
-# change loses there what it gains after it. Against a change of D at the middle of n rows of variance σ² it gains about
-# nD²/(8σ²), as much as the likelihood ratio of two known means could.
-#
-# **People who come back.** Each of v visits of a unit counts 1/v in the sums and numbers of rows above, all of them in
-# one batch. With h the share of its visits that lie in a half, and X̄ the mean of X among these, the factor of a unit
-# is at most ((1 + λX̄)/(1 + λm))^h ≤ 1 + hλ(X̄ − m)/(1 + λm), which is 1 on average if m is the mean of hX̄ by that of
-# h.
-#
-# **Rewards that come late.** Rows whose rewards are in may differ from those whose are not, as a failure may be known
-# sooner than a success. So only the first rounds are looked at whose rewards are all in: how many these are may depend
-# on anything, as the bound is of all batches at once.
-#
-# Segments are cut by the contexts of batch 0, where they and pairs do not bet; actions bet there with stakes and
-# predictions that are constants.
-
-
-NEGLIGIBLE_LOG_SHARE = -10.0  # of what is needed; a stream that adds less is left out of earlier moments
+NEGLIGIBLE_LOG_SHARE = -10.0  # log-share of the needed evidence; smaller streams are left out at earlier moments
 
 
 def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROWS) -> AssumptionCheck:
-    """Evidence that contexts or rewards changed; needed: its logarithm from which on there is an alarm.
+    """Test whether contexts or rewards changed; needed: the log-evidence for an alarm.
 
-    first_rows: how many interactions the first batch has, at least.
+    first_rows: the smallest number of interactions of the first batch.
     """
     by_rounds = has_rounds(log)
     why_not = "" if by_rounds else reason_against_order(log)
@@ -505,7 +457,7 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
 
 
 def first_complete(log: Log) -> Log | None:
-    """The rounds before the first that awaits a reward; None where that is the first of all."""
+    """Return the rounds before the first with a pending reward; None if that is the first round."""
     out = log.rounds[log.awaited]
     if len(out) == 0:
         return log
@@ -518,9 +470,9 @@ class Change:
     """The e-process of drift at a moment.
 
     log_evidence: its logarithm.
-    stream: that contributes most.
+    stream: the stream that contributes most.
     change: the batch at whose beginning that changed, most probably.
-    batches: how many had passed.
+    batches: the number of batches until then.
     """
 
     log_evidence: float
@@ -530,7 +482,7 @@ class Change:
 
 
 def find_change(means: Means, *, needed: float) -> Change:
-    """The evidence against constant means now, or if that is not enough at an earlier moment when it was."""
+    """Return the evidence against constant means now, or at an earlier moment if only that suffices for an alarm."""
     n_streams, n_batches = means.bets.counts.shape
     who, every = bettors(means.bets.stakes.shape[2]), np.arange(n_streams, dtype=np.int64)
     now, earlier = _least(means, who, every, n_batches)
@@ -549,7 +501,10 @@ def find_change(means: Means, *, needed: float) -> Change:
 
 
 def _least(means: Means, who: Bettors, chosen: IntArray, n_batches: int) -> tuple[Change, FloatArray]:
-    """What these streams say after so many batches, and what bounds each from above at earlier times (·, n_batches)."""
+    """Return the evidence of these streams after so many batches.
+
+    Also return upper bounds on the log-wealth of each at earlier times (·, n_batches).
+    """
     bets = Streams(*(np.ascontiguousarray(array[chosen]) for array in means.bets))
     found, earlier = np.zeros((len(chosen), 4)), np.zeros((len(chosen), n_batches))
     over_cores(lambda a, b: least_log_wealth(bets, who, n_batches, found, earlier, a, b), count=len(chosen))
@@ -560,7 +515,7 @@ def _least(means: Means, who: Bettors, chosen: IntArray, n_batches: int) -> tupl
 
 
 def _drift_words(log: Log, batches: Batches, means: Means, found: Change) -> str:
-    """What changed most, from what to what, and when."""
+    """Describe the largest change: the mean before and after, and when it changed."""
     row = int(batches.edges[found.change])
     when = f"after about {row:,} rows" if batches.by_rows else f"from about round {log.rounds[batches.order[row]]} on"
     sums = means.sums[found.stream]

@@ -1,4 +1,4 @@
-"""The value of a policy and its gain over single actions, with intervals valid at all times together."""
+"""Intervals for the value of a policy and its gain over single actions, valid at all times together."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Log
 from pacbandits.rewards.base import scrambled
 
-# What the intervals of a policy's value are bounded by, row by row: see `pacbandits.certificate.intervals`.
+# Kernels for the sums over rows that the intervals need; the second part of this file has the mathematics.
 #
-# Sums over the rows of large logs are of whole numbers: `add_all_scores` and `add_all_bounds`. The kernels in
-# `worth.cu` have the same operations in the same order, so that a card adds up the same numbers to the last bit.
+# For large logs the sums are of whole numbers: `add_all_scores` and `add_all_bounds`. The kernels in `worth.cu` have
+# the same operations in the same order, so that a card adds up the same numbers to the last bit.
 
 
-GROUP_ROWS = 8  # rows whose factors are multiplied before a logarithm is taken: those of numbers 8k to 8k + 7
+GROUP_ROWS = 8  # rows whose factors are multiplied before a logarithm is taken: numbers 8k to 8k + 7
 MIN_FACTOR, MAX_FACTOR = 2.0**-10, 2.0**100  # so that no product of a group is too small or too large for a double
-REST_BITS = 20  # to which what a whole number leaves of a group's log-wealth is counted beside it
+REST_BITS = 20  # of the fraction of a group's log-wealth, which is summed separately from its whole number
 REST = 2.0**REST_BITS
-MAX_WHOLE = 2.0**62  # of a row's score, as a whole number
+MAX_WHOLE = 2.0**62  # the largest score of a row, as a whole number
 
 
 @kernel
 def cut_to(f: float, u: float, most: float) -> float:
-    """A prediction made so small (or large, for u < 0) that no reward can ruin an expert."""
+    """Return the prediction cut so small (so large for u < 0) that no reward can ruin an expert."""
     return min(f, most) if u > 0 else max(f, 1.0 - most)
 
 
@@ -51,9 +51,9 @@ def add_log_wealth(
     share: float,
     out: FloatArray,
 ) -> None:
-    """Add Σ log(1 + λ(S − m)) over rows to what each expert has (K,); −∞ where no prediction keeps factors positive.
+    """Add Σ log(1 + λ(S − m)) over rows to each expert's log-wealth (K,); −∞ if no prediction keeps factors positive.
 
-    A reward that is not in counts as what makes S least: nothing where u > 0, and all where u < 0.
+    A pending reward counts as the value that minimises S: 0 for u > 0, and 1 for u < 0.
     """
     for i in range(actions.shape[0]):
         if not counted[i]:
@@ -85,13 +85,13 @@ def add_log_wealth(
 
 @kernel
 def positive(x: float) -> float:
-    """The number, or 0 where it is negative."""
+    """Return the number, or 0 if it is negative."""
     return x if x > 0.0 else 0.0
 
 
 @kernel
 def nearest(value: float, scale: float) -> int:
-    """The whole number nearest to value times scale, the even one of two; `MAX_WHOLE` at the most."""
+    """Return the whole number nearest to value times scale, of two the even one; `MAX_WHOLE` at the most."""
     return int(np.rint(min(max(value * scale, -MAX_WHOLE), MAX_WHOLE)))
 
 
@@ -101,8 +101,8 @@ def add_all_scores(
 ) -> None:
     """Add to out (A + 1, rounds) the plain scores S of each action alone and of the policy, as multiples of 1/scale.
 
-    done (L, n): what each policy does. shares (rounds, L): how much each counts for. counted (rounds,): which rounds
-    count. most: what an importance-weighted residual is cut to.
+    done (L, n): the action of each policy. shares (rounds, L): their weights. counted (rounds,): the rounds that count.
+    most: the largest importance-weighted residual; larger ones are cut.
     """
     f, n_actions = rows.predictions, rows.predictions.shape[1]
     single = np.empty(n_actions)
@@ -125,27 +125,26 @@ def add_all_scores(
 
 
 def rounding_of(n_actions: int) -> float:
-    """What rounding may add to the logarithm of a row's factor φ = 1 + λ(S − m), or of a product with it, at the most.
+    """Bound the rounding error of the logarithm of a row's factor φ = 1 + λ(S − m), or of a product with it.
 
-    Let u = 2^−53, which is what an operation may be off by, as a share of its result. S is a sum of at most A terms
-    u_a (f + (r − f)/p), where f is the prediction as it was cut and rounded: any prediction will do. A term is off by
-    5u of its parts u_a f and u_a (r − f)/p, and the sum by (A − 1)u of all terms, whatever their signs.
+    Let u = 2^−53, the largest relative error of an operation. S is a sum of at most A terms u_a (f + (r − f)/p), where
+    f is the prediction as it was cut and rounded: any prediction is valid. A term has an error of 5u of its parts u_a f
+    and u_a (r − f)/p, and the sum one of (A − 1)u of all terms in absolute value.
 
-    How large are these? Let N be the sum of the negative weights, and M the room that the cut leaves, λ(N + M) ≤ 0.9.
-    Negative terms come to N + M at the most, so that positive ones do to S + N + M. Where the two parts of a term have
-    other signs, they exceed it by 2 |u_a| f, which is at most 2M for u_a > 0, and 2N for u_a < 0. So λ times all parts
-    is at most λS + 4 · 0.9 ≤ φ + 3.1, as λ|m| ≤ 0.45. As φ ≥ 0.1, this is at most 32φ, and φ is off by 32(A + 4)u of
-    itself.
+    Let N be the sum of the negative weights, and M the room that the cut leaves, λ(N + M) ≤ 0.9. Negative terms come to
+    N + M at the most, so that positive ones come to S + N + M. If the two parts of a term have different signs, they
+    exceed it by 2 |u_a| f, which is at most 2M for u_a > 0, and 2N for u_a < 0. So λ times all parts is at most λS + 4
+    · 0.9 ≤ φ + 3.1, as λ|m| ≤ 0.45. As φ ≥ 0.1, this is at most 32φ, and φ has an error of 32(A + 4)u of itself.
 
-    The difference S − m, its product with λ and the sum with 1 add at most 23u, and the product of factors u. All are
-    less than 32(A + 6)u. Twice that, and more, is taken off.
+    The difference S − m, its product with λ and the sum with 1 add at most 23u, and the product of factors u. The total
+    is less than 32(A + 6)u. Twice that, and more, is subtracted.
     """
     return (n_actions + 8) * 2.0**-47
 
 
 @kernel
 def add_whole(value: float, scale: float, wealth: IntArray, rest: IntArray, at: int) -> None:
-    """Add ⌊value · scale⌋ to a sum of whole numbers, and what is left of it, as a multiple of 1/REST, to another."""
+    """Add ⌊value · scale⌋ to a sum of whole numbers, and the remainder, as a multiple of 1/REST, to another."""
     fine = np.floor(value * scale * REST)
     whole = np.floor(fine * (1.0 / REST))
     wealth[at] += int(whole)
@@ -166,15 +165,16 @@ def add_all_bounds(
     rest: IntArray,
     lost: IntArray,
 ) -> None:
-    """Add Σ log(1 + λ(S − m)) over rows, for u of all kinds (`worth.kinds_of`) and for −u, and where that is lost.
+    """Add Σ log(1 + λ(S − m)) over rows, for u of all kinds (`worth.kinds_of`) and for −u, and count rows without room.
 
-    own (n, A): u of the policy. counted (n,): which rows count. stakes (K, rounds): λ. caps (K, rounds): what a bet may
-    lose, over λ. centres (kinds, rounds): m, that of −u is −m. slack: `rounding_of` a row, which is taken off. wealth,
-    rest, lost (kinds · 2 · K,): multiples of 1/scale, what is left of them, and rows in which there was no room to bet.
-    Rewards are all in.
+    own (n, A): u of the policy. counted (n,): the rows that count. stakes (K, rounds): λ. caps (K, rounds): the largest
+    loss of a bet, over λ. centres (kinds, rounds): m; that of −u is −m. slack: `rounding_of` a row, which is
+    subtracted.
+    wealth, rest, lost (kinds · 2 · K,): multiples of 1/scale, their remainders, and the number of rows without room to
+    bet. No reward may be pending.
 
-    Factors of `GROUP_ROWS` rows, counted from the first, are multiplied before a logarithm is taken, as that is much
-    quicker than logarithms of all of them. A row that occurred several times, or in parts, has its own.
+    Factors of `GROUP_ROWS` rows, counted from the first, are multiplied before a logarithm is taken, which is much
+    faster than a logarithm for each. A row that occurred several times, or counts in part, has its own.
     """
     factors, held = np.ones(wealth.shape[0]), 0.0
     n, n_actions = own.shape
@@ -219,7 +219,10 @@ def add_all_bounds(
 def _find_weights(
     rows: LedgerRows, own: FloatArray, i: int, kind: int, which: IntArray, much: FloatArray, reach: FloatArray
 ) -> int:
-    """How many actions have a weight u of this kind; which, u itself, and what a prediction may be for a room of 1."""
+    """Return the number of actions with u ≠ 0 of this kind.
+
+    Fill in these actions (which), their u (much), and the largest prediction for a room of 1 (reach).
+    """
     n_actions, used = own.shape[1], 0
     for a in range(n_actions):
         u = own[i, a] if kind <= n_actions else 0.0
@@ -235,7 +238,7 @@ def _find_weights(
 
 @kernel
 def _below_nothing(own: FloatArray, i: int, kind: int, sign: float, policy: float) -> float:
-    """What all negative weights of a kind come to, by that of the policy."""
+    """Return the sum of all negative weights of a kind in absolute value, given that of the policy."""
     n_actions = own.shape[1]
     if kind > n_actions:
         return 0.0 if sign > 0.0 else 1.0
@@ -249,7 +252,7 @@ def _below_nothing(own: FloatArray, i: int, kind: int, sign: float, policy: floa
 def _score(
     rows: LedgerRows, i: int, sign: float, room: float, used: int, which: IntArray, much: FloatArray, reach: FloatArray
 ) -> float:
-    """S of a row, with predictions cut so that no reward can ruin an expert with this room."""
+    """Return S of a row, with predictions cut so that no reward can ruin an expert with this room."""
     score, played, inverse = 0.0, rows.actions[i], 1.0 / rows.played[i]
     for j in range(used):
         a, u = which[j], sign * much[j]
@@ -260,13 +263,13 @@ def _score(
     return score
 
 
-# How good a policy is: its value, and its lead over single actions, with intervals that hold at all times together.
+# The value of a policy and its gain over single actions: intervals that hold at all times together.
 #
 # Let θ = Σ_t λ_t μ_t / Λ, Λ = Σ_t λ_t, where before every row a stake λ_t > 0 and coefficients u_t(c, a) are fixed and
-# μ_t = E Σ_a u_t(c, a) r(c, a). For a policy π that was fixed before the log u is 1 at a = π(c), and θ = V(π); for the
-# leaders of rounds it is what `pacbandits.certificate.leaders` moves, and θ the value of the lottery between them; with
-# 1 taken off at an action, or at what another policy does, θ is the lead over that. With any predictions f fixed
-# before,
+# μ_t = E Σ_a u_t(c, a) r(c, a). For a policy π that was fixed before the log u is 1 at a = π(c), and θ = V(π). For the
+# leaders of rounds u follows from the weight that `pacbandits.certificate.leaders` moves, and θ is the value of their
+# mixture. With 1 subtracted at an action, or at the action of another policy, θ is the gain over that. With any
+# predictions f fixed before,
 #
 #     S_t = Σ_a u_t(c, a) f(c, a) + u_t(c, a_t) (r − f(c, a_t))/p(a_t)
 #
@@ -274,32 +277,33 @@ def _score(
 #
 #     Π_t (1 + λ_t(S_t − m_t)) exp(−λ_t(μ_t − m_t))
 #
-# is a nonnegative supermartingale where no factor is negative, and by Ville's inequality, except with probability α, at
+# is a nonnegative supermartingale if no factor is negative, and by Ville's inequality, except with probability α, at
 # all times together
 #
 #     θ > (Σ_t log(1 + λ_t(S_t − m_t)) + Σ_t λ_t m_t − log(1/α))/Λ.
 #
-# Each of K experts, whose stakes are in proportion and so speak of the same θ, has α/K. The same of −S bounds θ above.
-# No factor is negative, as predictions are cut: where a reward of 0 (or 1, for u < 0) could ruin an expert, f is made
-# so small (or large) that it does not, which changes no mean.
+# Each of K experts, whose stakes are in proportion so that θ is the same, has α/K. The same for −S bounds θ above. No
+# factor is negative, as predictions are cut: where a reward of 0 (or 1, for u < 0) could ruin an expert, f is made so
+# small (or large) that it cannot, which changes no mean.
 #
-# Rewards that are not in make S as small as they could, so that the bound is no larger than it will be; and the centre
-# of a round is made from rewards that were known before it, so that it is the same at every look (see `trials.late`).
+# Pending rewards count at the value that minimises S, so that the bound is no larger than it will be; and the centre of
+# a round is computed from rewards that were known before it, so that it is the same at every analysis (see
+# `trials.late_rewards`).
 #
-# The best single action a* is one fixed action, if an unknown one. So for a bound from below on the lead over it every
-# action's bound may use all of α: the least of them holds whenever that of a* does. From above it takes a union over
-# actions.
+# The best single action a* is one fixed action, if an unknown one. So for a lower bound on the gain over it every
+# action's bound may use all of α: the smallest of them holds whenever that of a* does. An upper bound takes a union
+# over actions.
 
 
 ROWS_AT_A_TIME = 2**14  # by one core
-MAX_RANKED_ROWS = 2**24  # whose places in a shuffle are found in memory
+MAX_RANKED_ROWS = 2**24  # whose ranks in a shuffle are computed in memory
 
 
 def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
-    """The rows that had no part in choosing the policy of a certificate: those after its leader has settled.
+    """Return the rows that had no part in choosing a certificate's policy: those after its leader has settled.
 
-    log: as it was read; or of files one row of so many, from the first on. None where there are no such rows, or the
-    files have too many to tell which they are.
+    log: as it was read; or every k-th row of files, from the first on. None if there are no such rows, or if files have
+    too many rows to compute their ranks.
     """
     c, leaders = certificate, certificate.leaders
     if leaders is None or leaders.settled is None or c.policy is not leaders.last:
@@ -321,13 +325,13 @@ def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
 
 
 class RowWeighing(NamedTuple):
-    """What intervals are made from.
+    """The inputs of intervals, for rows in memory.
 
     log: n rows.
     predictions (n, A): made before the round of each.
     weights (n, A): u.
-    bets: what each expert stakes in each round.
-    counted (n,): which rows speak of θ: those that are bet on.
+    bets: the stakes of each expert in each round.
+    counted (n,): the rows that count for θ: those with a stake.
     """
 
     log: Log
@@ -337,11 +341,11 @@ class RowWeighing(NamedTuple):
     counted: BoolArray
 
     def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
-        """As `Weighing` has it."""
+        """Return the best lower bound on θ, or −θ, as `Weighing.below`."""
         return bound_below(self._of(kind), needed=needed, sign=sign)
 
     def estimate(self, kind: Kind) -> float:
-        """As `Weighing` has it."""
+        """Return the estimate of θ, as `Weighing.estimate`."""
         return _estimate(self._of(kind))
 
     def _of(self, kind: Kind) -> RowWeighing:
@@ -349,7 +353,7 @@ class RowWeighing(NamedTuple):
 
 
 def bound_below(rows: RowWeighing, *, needed: float, sign: float = 1.0) -> float:
-    """The largest number that θ (or −θ, with a sign of −1) exceeds by the experts' wealth; −∞ if none."""
+    """Return the best lower bound on θ (on −θ for a sign of −1) by the experts' wealth; −∞ if none."""
     log, weights = rows.log, sign * rows.weights
     _, rounds = np.unique(log.rounds, return_inverse=True)
     counted, centres = rows.counted, _centres(rows, weights, rounds)
@@ -386,9 +390,9 @@ def bound_below(rows: RowWeighing, *, needed: float, sign: float = 1.0) -> float
 
 
 def _centres(rows: RowWeighing, weights: FloatArray, rounds: IntArray) -> FloatArray:
-    """m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1.
+    """Return m (rounds,): the mean of S over the rounds before, and 0 in the first that counts; between −1 and 1.
 
-    Of rewards that come late, over the rows whose rewards were known before the round.
+    If rewards are late, the mean is over the rows whose rewards were known before the round.
     """
     log, counted = rows.log, rows.counted
     scores, n_rounds = _plain_scores(rows, weights), int(rounds.max()) + 1
@@ -403,14 +407,14 @@ def _centres(rows: RowWeighing, weights: FloatArray, rounds: IntArray) -> FloatA
 
 
 def _plain_scores(rows: RowWeighing, weights: FloatArray) -> FloatArray:
-    """S (n,), with predictions as they are; of a reward that is not in the prediction takes the place."""
+    """Return S (n,) with uncut predictions; the prediction replaces a pending reward."""
     log, f, at = rows.log, rows.predictions, np.arange(len(rows.log))
     off = np.where(log.awaited, 0.0, (log.rewards - f[at, log.actions]) / log.played_propensities)
     return (weights * f).sum(axis=1) + weights[at, log.actions] * off
 
 
 def _estimate(rows: RowWeighing) -> float:
-    """θ, estimated: the mean of S by stakes."""
+    """Return the estimate of θ: the mean of S weighted by stakes."""
     _, rounds = np.unique(rows.log.rounds, return_inverse=True)
     stakes = np.where(rows.counted, rows.bets.units[rounds], 0.0) * rows.log.weights
     return float((stakes * _plain_scores(rows, rows.weights)).sum() / stakes.sum())

@@ -1,7 +1,7 @@
-"""The leaders of rounds, and the lottery between them that their bets certify.
+"""The leaders of rounds, and the mixture policy (a lottery between them) that their bets certify.
 
 Before every round t a policy q_t is fixed, the leader of the data so far, and a stake λ_t. Let X_t(π) be the score of π
-against q_t, and Y_t that of the lottery q̄_t between earlier leaders, both of a row of round t, c_t ≥ 0 a number fixed
+against q_t, and Y_t that of the mixture q̄_t of earlier leaders, both for a row of round t, and c_t ≥ 0 a number fixed
 before it. With `Z_t(π) = X_t(π) + c_t Y_t`,
 
     M = Π_t (1 − λ_t Z_t(π)) / (1 − λ_t E Z_t(π))                           over all rows
@@ -11,30 +11,30 @@ is a nonnegative martingale, so that for π* (which is fixed) it ever reaches 1/
 
     V(π*) − Σ_j (u_j/Λ) V(q_j) < ε,     Λ = Σ_t λ_t,     u_j = Σ_{t: q_t = q_j} λ_t(1 + c_t) − Σ_t λ_t c_t q̄_t(j).
 
-M knows nothing of ε, so that this holds for all ε and at all times together. (Of one policy the gap to π* is a number,
-and the wealth `Π_t (1 + λ_t(ε − X_t))` against that number alone is what a union asks about. What is left to gain by
-the lottery is another number after every round, by chance, and its wealth could not be tied to a single M.)
+M does not depend on ε, so this holds for all ε and at all times together. (For one policy the gap to π* is a number,
+and a union tests the wealth `Π_t (1 + λ_t(ε − X_t))` against that number alone. The gap of the mixture is another
+number after every round, by chance, and its wealth could not be tied to a single M.)
 
-π* is unknown, but refuting every policy refutes it. So the lottery that draws leader j with probability u_j/Λ is within
-ε of the best, whatever the leaders were and however many policies there are: no log|Π| is paid, and every row counts
-since the first leader. Several experts whose stakes are in proportion share one lottery, and their mean wealth serves.
+π* is unknown, but refuting every policy refutes it. So the mixture that draws leader j with probability u_j/Λ is within
+ε of the best, for any leaders and any number of policies: no log|Π| is paid, and every row counts from the first leader
+on. Several experts whose stakes are in proportion share one mixture, and their mean wealth serves.
 
 Without c_t this is an average over all leaders, the early and poor ones included. Each row of a later round may take
-some of their weight and give it to the leader of today, at the price of comparing them: where both act alike, Y_t is 0
-and that is free. Weight is taken from those who have not led for longest, so that in the end few policies are left, and
-often a single one.
+some of their weight and give it to the current leader, at the price of comparing them: where both act alike, Y_t is 0
+and that is free. Weight is taken first from the leaders that have not led for longest, so that in the end few policies
+are left, often a single one.
 
-Where a single policy is wanted, all weight has to end at it, and after a late change of leaders that takes as many rows
-again as there were before. It is often cheaper to forget them: the proof may also start anew in a round whose leader is
-a new one, and bet on nothing before. Each start has its own part of δ (`pacbandits.confidence.start_part`), and there
-is one only where the data have doubled since the last, so that there are few.
+If a single policy is wanted, all weight has to end at it, and after a late change of leaders that takes as many rows
+again as there were before. It is often cheaper to drop the earlier rows: the proof may also restart in a round with a
+new leader, and bet on nothing before. Each start has its own part of δ (`pacbandits.confidence.start_part`), and there
+is one only if the data have doubled since the last, so that there are few.
 
-Where it is known how many rows there will be, all this is easier: after about half of them the leader stays, and each
-later row moves the same share of what the earlier leaders weigh, so that at the end all weight is at a policy that was
-chosen from more data than an average leader was (`settled`). That proves about as much as the lottery.
+If the number of rows is known, all this is easier: after about half of them the leader stays, and each later row moves
+the same share of the earlier leaders' weight, so that at the end all weight is at a policy that was chosen from more
+data than an average leader was (`settled`). That proves about as much as the mixture.
 
-Weights that are dropped, and those that were taken too often as a round had more rows than planned, cost what they
-weigh, as values lie in [0, 1]: `slack` is added to ε.
+Dropped weights, and those that were taken too often as a round had more rows than planned, cost their size, as values
+lie in [0, 1]: `slack` is added to ε.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ from pacbandits.confidence import start_part
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Policy
 
-LOTTERY_MOVING = 0.3  # of what a row stakes, the weight that it moves; more costs more than early leaders do
-SINGLE_MOVING = 1.0  # where all weight has to end at one policy
-MAX_MOVING = 1.0  # with the largest stake scores stay below what ruins an expert
-MIN_LOTTERY_WEIGHT = 1e-6  # of a policy that is kept in a lottery
-MAX_SLACK = 0.1  # more, and nothing is claimed
-START_GROWTH_FACTOR = 2.0  # by which the data have grown since the last start when a new leader makes another
-NOBODY = -1  # leads in a round before which nothing was seen
+LOTTERY_MOVING = 0.3  # the weight that a row moves, as a share of its stake; more costs more than early leaders do
+SINGLE_MOVING = 1.0  # the same if all weight has to end at one policy
+MAX_MOVING = 1.0  # with the largest stake, scores then cannot ruin an expert
+MIN_LOTTERY_WEIGHT = 1e-6  # of a policy that is kept in a mixture
+MAX_SLACK = 0.1  # with more, nothing is claimed
+START_GROWTH_FACTOR = 2.0  # growth of the data since the last start that a new start needs
+NOBODY = -1  # the leader of a round before which no data were known
 
 
 @dataclass(frozen=True, eq=False)
 class Leaders:
-    """Who led in which round.
+    """The leaders of all rounds.
 
-    policies: each once, in the order in which they first led.
-    turns (rounds,): which of them led; -1 where nobody did.
-    sizes (rounds,): how many interactions each round was planned to have.
+    policies: the leaders, each once, in the order in which they first led.
+    turns (rounds,): the leader of each round; -1 for none.
+    sizes (rounds,): the planned number of interactions of each round.
     moving: the weight that a row may move, as a share of its stake.
     start: the round, counted from 0, before which no leader counts.
-    settled: the round from which on the leader stays and weight moves, evenly until the end; None where leaders may
+    settled: the round from which on the leader stays and weight moves, evenly until the end; None if leaders may
         always change, and weight moves all the time.
     """
 
@@ -99,18 +99,18 @@ class Leaders:
 
     @property
     def restarts(self) -> bool:
-        """Whether the proof may also start anew where a new policy leads."""
+        """Whether the proof may also restart in a round with a new leader."""
         return self.single and self.settled is None
 
     @property
     def counted(self) -> tuple[int, ...]:
-        """Which of the policies led in each round, as far as that counts; -1 where nobody did."""
+        """The leader of each round, as far as it counts; -1 for none."""
         return (NOBODY,) * self.start + self.turns[self.start :]
 
     def starts(self, counts: FloatArray) -> tuple[int, ...]:
-        """The rounds in which a proof may start; counts (rounds,): how many interactions each had.
+        """Return the rounds in which a proof may start; counts (rounds,): the number of interactions of each.
 
-        Whether there is a start is known before its round.
+        Whether a round is a start is known before it.
         """
         found, last, seen = [0], np.inf, 0.0
         for number, ((before, turn), count) in enumerate(zip(pairwise((NOBODY, *self.turns)), counts, strict=True)):
@@ -123,7 +123,7 @@ class Leaders:
         return tuple(found)
 
     def part(self, counts: FloatArray) -> float:
-        """Of δ, what there is for this start; counts (rounds,): how many interactions each round had."""
+        """Return the share of δ for this start; counts (rounds,): the number of interactions of each round."""
         starts = self.starts(counts)
         if self.start not in starts:
             raise InputError(f"a proof may not start in round {self.start + 1}: its leader is not a new one")
@@ -131,13 +131,13 @@ class Leaders:
 
     @property
     def last(self) -> Policy | None:
-        """Who led last."""
+        """The leader of the last round; None if it had none."""
         return None if not self.turns or self.turns[-1] == NOBODY else self.policies[self.turns[-1]]
 
     def followed_by(self, policy: Policy | None, contexts: Contexts, *, size: int) -> Leaders:
-        """The same with one more round, of so many interactions, led by this policy, or one that acts alike.
+        """Return the leaders with one more round, led by the policy or an earlier leader that acts alike.
 
-        contexts: known before that round.
+        contexts: known before that round. size: its planned number of interactions.
         """
         turn, policies = NOBODY, self.policies
         if policy is not None:

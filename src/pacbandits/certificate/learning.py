@@ -1,13 +1,13 @@
-"""Policy classes that are learnt: from what, so that a certificate may rest on them and anyone can learn them again.
+"""Policy classes that are learnt from contexts, so that a certificate may rest on them and anyone can learn them again.
 
-A proof needs a class that is fixed before the rows that bet. A class that is asked for by its name, `trees:depth=2`, is
-learnt from contexts that came before the experiment, where there are any; else from the first rounds (or the first
-block of rows) of the log, which then do not bet. All that is learnt from are contexts, never rewards.
+A proof needs a class that is fixed before the rows that bet. A class that is given by its name, `trees:depth=2`, is
+learnt from contexts from before the experiment, if there are any; else from the first rounds (or the first block of
+rows) of the log, which then do not bet. Classes are learnt from contexts alone, never from rewards.
 
-Why the first rows may teach: given the contexts of some rows, those of the others are still independent draws of the
+Why the first rows may teach: given the contexts of some rows, those of the others are still independent draws from the
 same distribution, and their actions drawn with the logged propensities. So the wealth of the others is a
-supermartingale against any class made from the contexts of the first ones, even where rows do not stand in order; then,
-though, those that stand first must stand there for no reason that lies in them, which the certificate says.
+supermartingale against any class made from the contexts of the first ones, even if rows do not stand in order; but then
+the position of the first rows must not depend on their content, which the certificate states as an assumption.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from pacbandits.policies.summation import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.log import digest_contexts
 
-has_order = has_rounds  # so that something in a log is known to have come first
+has_order = has_rounds  # some rows are known to have come before others
 
 
 @dataclass(frozen=True, eq=False)
 class LearntClass:
-    """A policy class that was asked for by its name.
+    """A policy class that was given by its name.
 
     policies: the class.
-    learning: how it was learnt; None for a class that takes nothing from contexts but which ones there are.
+    learning: how it was learnt; None for a class that needs only the set of contexts.
     """
 
     policies: PolicyClass
@@ -52,19 +52,19 @@ class LearntClass:
 
     @property
     def spared(self) -> int:
-        """How many first rounds of the log taught the class, and do not bet."""
+        """The number of first rounds of the log that taught the class, and do not bet."""
         return 0 if self.learning is None else self.learning.spared
 
 
 def learn_class(
     spec: str, log: Log, *, contexts: Contexts | None = None, ordered: bool = False, shuffle: bool = False
 ) -> LearntClass:
-    """The policy class of a name, learnt so that a certificate of this log may rest on it; hand it to `certify`.
+    """Learn the policy class of a name so that a certificate of this log may rest on it; pass it to `certify`.
 
     spec: the name with its options, as in `trees:depth=2`.
-    log: that is to be certified.
+    log: the log to certify.
     contexts: from before the experiment. Without them the class is learnt from the contexts of the log's first rounds,
-        or its first 256 rows (987 for classes restricted by a smallest leaf or a budget), which then prove nothing.
+        or its first 256 rows (987 for classes restricted by a smallest leaf or a budget), which then do not bet.
     ordered, shuffle: as for `certify`.
 
     >>> import pacbandits as pb
@@ -76,7 +76,7 @@ def learn_class(
     'the policy class is what trees:depth=1 learns from the first ... rows of the log'
 
     Raises:
-        InputError: When the name is unknown, or nothing would be left of the log to prove anything.
+        InputError: If the name is unknown, or no rows of the log would be left to bet.
     """
     check_log(log)
     if contexts is not None:
@@ -88,7 +88,7 @@ def learn_class(
 def learn_arranged(spec: str, blocks: Log, contexts: Contexts | None) -> LearntClass:
     """Learn the class of a name from a log in memory, cut into blocks if it has an order.
 
-    Of a log that would be certified by sums, and a class that can be, as it is learnt there: from the first rows alone.
+    If log and class would be certified by sums, learn as there: from the first rows alone.
     """
     if len(blocks) > MAX_TEACHING_ROWS and has_rounds(blocks) and blocks.units is None:
         part = blocks.take(first_rows(blocks, most=MAX_TEACHING_ROWS))
@@ -100,7 +100,7 @@ def learn_arranged(spec: str, blocks: Log, contexts: Contexts | None) -> LearntC
 
 
 def first_rows(log: Log, *, most: int) -> IntArray:
-    """So many rows (k,) of the first rounds of a log: those of whole rounds, and of the next one which stand first."""
+    """Return at most so many rows (k,) of the first rounds of a log: whole rounds, then the first rows of the next."""
     if (np.diff(log.rounds) >= 0).all():
         return np.arange(min(most, len(log)))
     _, which = np.unique(log.rounds, return_inverse=True)
@@ -111,10 +111,10 @@ def first_rows(log: Log, *, most: int) -> IntArray:
 def learn_from_blocks(
     spec: str, log: Log, contexts: Contexts | None, *, sizes: FloatArray | None = None
 ) -> LearntClass:
-    """The same for a log that is cut into blocks if it has an order.
+    """Learn the class of a name from a log that is cut into blocks if it has an order.
 
-    sizes (rounds,): where the log is the beginning of a longer one with an order, how many interactions each of all
-    rounds has, by which the log's are numbered.
+    sizes (rounds,): if the log is the beginning of a longer one with an order, the number of interactions of each of
+    all rounds, by which the log's are numbered.
     """
     if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
         raise InputError(f"'{plain(spec)}' is no spec of one line and at most {MAX_SPEC_CHARACTERS:,} characters")
@@ -144,14 +144,14 @@ def learn_from_blocks(
         first = np.flatnonzero(apart.rounds < np.unique(apart.rounds)[spared])
     else:
         first = np.flatnonzero(log.rounds < spared)
-    counts = log.weights[first]  # contexts teach as often as they occurred, with the labels that occurred
+    counts = log.weights[first]  # contexts are weighted by their occurrences, and keep the labels that occurred
     known = replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
     made = load_policies(spec, known, n_actions=log.n_actions)
     return LearntClass(made, Learning(spec, len(known), digest_contexts(known), spared, in_order=in_order))
 
 
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
-    """Raise unless a log's contexts have all the features that a class learnt from other contexts asks about."""
+    """Raise InputError unless a log's contexts have all features of a class learnt from other contexts."""
     asked = policies.feature_names
     lacking = [f"'{plain(name)}'" for name in asked if name not in contexts.names]
     if lacking:
@@ -162,7 +162,7 @@ def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
 
 
 def rows_that_bet(log: Log, learning: Learning | None) -> IntArray:
-    """The rows (k,) of a log that were not spared."""
+    """Return the rows (k,) of a log that were not spared."""
     if learning is None or learning.spared == 0:
         return np.arange(len(log))
     apart = learning.set_apart(log)

@@ -1,6 +1,6 @@
 """The record of how a policy class was learnt, which a certificate carries and `verify` reads.
 
-`pacbandits.certificate.learning` says why a class may be learnt from the first rows of a log, and learns it.
+`pacbandits.certificate.learning` learns classes, and says why the first rows of a log may teach one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pacbandits.records.log import number_units
 
 MIN_LEARNING_INTERACTIONS = FIRST_BLOCK_ROWS
 # For classes restricted by shares or mean costs, which are then known to 1.6 points or better: the rows of five blocks
-# (`block_ends`). Not a part of the log, which may end for reasons that lie in it: the class must not depend on that.
+# (`block_ends`). Not a share of the log: its end may depend on its content, and the class must not.
 MIN_SHARE_LEARNING_INTERACTIONS = 987
 MAX_SPEC_CHARACTERS = 2_000
 DIGEST_LETTERS_SHOWN = 12
@@ -30,14 +30,14 @@ NO_SAMPLE = (
 
 @dataclass(frozen=True)
 class Learning:
-    """How a policy class came about that was asked for by its name.
+    """A record of how a policy class was learnt that was given by its name.
 
     spec: the name, with its options.
-    contexts: how many contexts it was learnt from.
+    contexts: the number of contexts it was learnt from.
     digest: of these.
-    spared: rounds of the log, or blocks, at its beginning that they are from, and that do not bet; 0 for contexts that
-        are not of the log.
-    in_order: whether the log's beginning is known to have come first; true for contexts that are not of the log.
+    spared: the number of first rounds, or blocks, of the log that have these contexts, and that do not bet; 0 for
+        contexts that are not from the log.
+    in_order: whether the log's beginning is known to have come first; true for contexts that are not from the log.
     """
 
     spec: str
@@ -48,17 +48,17 @@ class Learning:
 
     @property
     def best(self) -> str:
-        """What the certified policy is compared with."""
+        """The comparator of the certified policy, in words."""
         return f"the best of the {self.restricted}" if self.restricted else "the best of its class"
 
     @property
     def restricted(self) -> str:
-        """The policies in words, if they are restricted; else nothing."""
+        """The policies in words, if they are restricted; else ""."""
         return describe_restrictions(self.spec, contexts=self.contexts)
 
     @property
     def assumption(self) -> str:
-        """What a certificate has to say of it."""
+        """The assumption on how the class was learnt, in words."""
         if self.spared == 0:
             short = self.digest[:DIGEST_LETTERS_SHOWN]
             many = count_of(self.contexts, "context")
@@ -73,7 +73,7 @@ class Learning:
         return f"{words}; they stand first for no reason that lies in them: the log is not sorted by what it holds"
 
     def set_apart(self, log: Log) -> Log:
-        """The log with the rows that taught as a round of its own, if it has none and they are of it."""
+        """Return the log with the rows that taught as a round of its own, if it has none and they are from it."""
         return set_apart(log, fewest_to_teach(self.spec)) if self.spared else log
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Learning:
 
     @classmethod
     def from_json(cls, value: object) -> Learning:
-        """What `to_json` wrote."""
+        """Return the record that `to_json` wrote."""
         wanted = {"spec": str, "contexts": int, "digest": str, "spared": int, "in_order": bool}
         given = cast(dict[str, Any], value if isinstance(value, dict) else {})
         if given.keys() != wanted.keys() or any(type(given[name]) is not kind for name, kind in wanted.items()):
@@ -93,18 +93,19 @@ class Learning:
 
 
 def fewest_to_teach(spec: str) -> int:
-    """How many interactions, or units, have to teach the class of a spec at the least."""
+    """Return the smallest number of interactions, or units, that must teach the class of a spec."""
     try:
         many = goes_by_shares(spec)
-    except InputError:  # of a file that was altered
+    except InputError:  # the file was altered
         many = False
     return MIN_SHARE_LEARNING_INTERACTIONS if many else MIN_LEARNING_INTERACTIONS
 
 
 def set_apart(log: Log, fewest: int = MIN_LEARNING_INTERACTIONS) -> Log:
-    """The log with so many first rows, which taught, as a round of its own, if it has none; only stakes go by these.
+    """Return the log with its first rows, which taught, as a round of its own, if it has none.
 
-    Of units all rows: what a unit does later is not independent of the contexts in which it came first.
+    Only stakes depend on these rounds. All rows of a teaching unit are set apart: its later rows are not independent of
+    its first contexts.
     """
     if has_rounds(log):
         return log

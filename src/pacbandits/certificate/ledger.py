@@ -1,22 +1,22 @@
-"""A log with its predictions, laid out for the wealth of every policy at once.
+"""A ledger: a log with its predictions, sorted by context, from which the wealth of every policy is computed at once.
 
 For a pair (π, q), a row with context c, played action a, reward r and propensities p gives the score
 
     X(π) = f₁(c, π) − f₂(c, q) + (r − f₁)/p · 1{π = a} − (r − f₂)/p · 1{q = a}     when π(c) ≠ q(c), else 0
     f₁ = max(g(f, λ/p), 1 − p·M),   f₂ = min(1 − g(1 − f, λ/p), p·M)               (f a prediction, M a cap)
 
-Where rows also move weight between leaders, Z = X(π) + Σ_j c_j X(q_j) takes the place of X (see
-`pacbandits.certificate.leaders`), and M = share/(λ(1 + Σ c_j)) − 1, the sum over leaders that act otherwise than q on
-this context, keeps `λZ` below 1: no more than `share` of it where M > 0, and λ(1 + Σ c_j) elsewhere.
+If rows also move weight between leaders, Z = X(π) + Σ_j c_j X(q_j) replaces X (see `pacbandits.certificate.leaders`),
+and M = share/(λ(1 + Σ c_j)) − 1, the sum over leaders that act otherwise than q on this context, keeps `λZ` below 1: at
+most `share` if M > 0, and λ(1 + Σ c_j) otherwise.
 
-It is unbiased for V(π) − V(q) whatever f₁ and f₂ are, as they were fixed before the row, and never exceeds 1 + M
-however small p is: the cap acts through the control variate, not on the score. An action that is never played (p = 0)
-gets f₁ = 1, which can only make π look better.
+The score is unbiased for V(π) − V(q) for all f₁ and f₂ that were fixed before the row, and never exceeds 1 + M however
+small p is: the cap acts through the control variate, not on the score. An action that is never played (p = 0) gets
+f₁ = 1, which can only raise the score of π.
 
-Unbiased means: on average over the action that is drawn. So f₁ and f₂ may be made only from what is known whichever it
-is. Where a log tells the propensity of the played action alone, that is a number b ≤ p, declared beforehand: b takes
-the place of p in f₁ and f₂, and the weights 1/p remain. X ≤ 1 + M still, as (1 − f₁)/p ≤ (1 − f₁)/b ≤ M; and b = 0 is
-always right, with f₁ = 1 and f₂ = 0.
+Unbiased means: on average over the action that is drawn. So f₁ and f₂ may depend only on what is known before the draw.
+If a log has the propensity of the played action alone, that is a minimum propensity b ≤ p, declared beforehand: b
+replaces p in f₁ and f₂, and the weights 1/p remain. X ≤ 1 + M still, as (1 − f₁)/p ≤ (1 − f₁)/b ≤ M; and b = 0 is
+always valid, with f₁ = 1 and f₂ = 0.
 
 The best control variate for a bet λ is not the mean f itself but the g that maximises the expected logarithm of the
 factor of a reward of mean f played with probability p, for small λ and any stake k = λ/p,
@@ -24,7 +24,7 @@ factor of a reward of mean f played with probability p, for small λ and any sta
     k(μ − g) + f log(1 − k(1 − g)) + (1 − f) log(1 + kg),
 
 whose maximiser does not depend on μ: with w = ((1 − k) + √((1 − k)² + 4fk))/2, g = 1 − (1 − w)/k. For small stakes that
-is f, which makes the variance least; for large ones it moves to where a single reward cannot ruin the expert.
+is f, which minimises the variance; for large ones it moves to where a single reward cannot ruin the expert.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from pacbandits.policies.base import PolicyClass, RememberingClass
 from pacbandits.records import Chosen, Contexts, Log, Lottery, Policy
 from pacbandits.records.columns import unlike
 
-# A logarithm that is the same to the last bit on every processor and on a CUDA card, and never too large.
+# A lower bound on the logarithm that is the same to the last bit on every processor and on a CUDA card.
 #
-# Libraries of logarithms differ in the last bit. This one is made of sums, products and one quotient of doubles alone,
+# Libraries of logarithms differ in the last bit. This function uses only sums, products and one quotient of doubles,
 # which IEEE 754 rounds the same everywhere, in a fixed order and without fused products; `logarithm.cu` has the same
 # operations in the same order.
 #
@@ -54,36 +54,35 @@ from pacbandits.records.columns import unlike
 #
 #     log x = k log 2 + 2s + 2s³/3 + 2s⁵/5 + … + 2s²¹/21 + R.
 #
-# Let y be what is computed of this, and u = 2^−53, which is what an operation may be off by, as a share of its result.
+# Let y be the computed value, and u = 2^−53, the largest relative error of an operation.
 #
 # - R: |s| < 0.1716, so that |R| ≤ 2|s|²³/(23(1 − s²)) < 2^−61.
-# - log m: m − 1 is exact. The sum m + 1, the quotient and the last product are off by u each; of the sum of powers,
-#   which
-#   is between 2 and 2.03, the last two steps are off by u each, and all before them, which come to 0.03, by 0.2u. All
-#   together are 5.2u of log m, which is at most 0.347 without its sign: 1.8u.
-# - k log 2: `LN2_HIGH` has 32 bits, so that its product with k is exact. That of `LN2_LOW` is below 2^−22, and off by
-#   2^−75. Its sum with log m is off by 0.4u.
-# - x: where it is 1 + b, a sum that was rounded, log x is off by u.
-# - The sum of both parts is off by u|y|, and so is what is done later: what is taken off here, what a caller takes off,
-#   and the product with how often a row occurred.
+# - log m: m − 1 is exact. The sum m + 1, the quotient and the last product have an error of u each; in the sum of
+#   powers, which is between 2 and 2.03, the last two steps have u each, and all before them, which come to 0.03, 0.2u.
+#   Together these are 5.2u of log m, which is at most 0.347 in absolute value: 1.8u.
+# - k log 2: `LN2_HIGH` has 32 bits, so that its product with k is exact. That of `LN2_LOW` is below 2^−22, with an
+#   error of 2^−75. Its sum with log m has an error of 0.4u.
+# - x: if it is 1 + b, a rounded sum, log x has an error of u.
+# - The sum of both parts has an error of u|y|, and so has each later operation: the subtraction here, that of a caller,
+#   and the product with the number of repeats of a row.
 #
-# This is less than 4u + 4u|y|, which is taken off.
+# The total is less than 4u + 4u|y|, which is subtracted.
 
 
 SLACK = 2.0**-51  # of 1 + |log x|
 ROOT_HALF = 0.7071067811865476
 LN2_HIGH = 0.6931471803691238  # the first 32 bits of log 2
 LN2_LOW = 1.9082149292705877e-10  # the rest of it
-DIGITS = 52  # of a double after its first, in bits
-DIGIT_BITS = 2**DIGITS - 1  # where these stand
-HALF_BITS = 1022 << DIGITS  # one half: with other digits, a number from there to 1
+DIGITS = 52  # mantissa bits of a double
+DIGIT_BITS = 2**DIGITS - 1  # the mask of the mantissa
+HALF_BITS = 1022 << DIGITS  # the exponent of one half: with any mantissa, a number in [½, 1)
 
 
 @kernel
 def log_below(x: float) -> float:
-    """A number that is no more than log x, and less by 2^−50 (1 + |log x|) at the most, for 2^−1000 < x < 2^1000.
+    """Return a lower bound on log x, less by 2^−50 (1 + |log x|) at the most, for 2^−1000 < x < 2^1000.
 
-    −∞ where x is not positive, or not a number.
+    −∞ if x is not positive, or not a number.
     """
     if not x > 0.0:
         return -np.inf
@@ -103,18 +102,17 @@ def log_below(x: float) -> float:
     return y - SLACK * (1.0 + abs(y))
 
 
-# The rows of a ledger as kernels take them, and what these sum over the rows of each context for every action.
-#
-# `pacbandits.certificate.ledger` says what the sums are for. Kernels stand beside the record that they take: compiled
-# code is kept on disk until its own file changes, and the order of the record's fields is part of that code.
+# The rows of a ledger in the form that kernels take, and their sums over the rows of each context for every action.
+# Kernels stand in the file of their record: compiled code is cached until its own file changes, and it depends on the
+# order of the record's fields.
 
 
 class Against(NamedTuple):
-    """What policies are scored against.
+    """The comparator of scores: the leaders, by their actions.
 
     actions (L, m): of every leader on every context.
-    turns (rounds,): which of them leads in each round; -1 where nobody does.
-    moves (rounds, L): the weight that a row takes from each, as a share of its stake.
+    turns (rounds,): the leader of each round; -1 for none.
+    moves (rounds, L): the weight that a row takes from each leader, as a share of its stake.
     """
 
     actions: IntArray
@@ -125,14 +123,14 @@ class Against(NamedTuple):
 class LedgerRows(NamedTuple):
     """Rows of a log sorted by context: rows starts[c] to starts[c + 1] belong to context c of the m distinct ones.
 
-    starts (m + 1,): where the rows of each context begin; last, how many rows there are.
-    actions (n,): what was played.
-    rewards (n,): what it earned; NaN where that is not in.
-    repeats (n,): how much a row counts: as often as it occurred, and of m visits of a unit each 1/m.
+    starts (m + 1,): the first row of each context; last, the number of rows.
+    actions (n,): the played actions.
+    rewards (n,): their rewards; NaN if pending.
+    repeats (n,): the weight of a row: its number of repeats, or 1/m for each of m visits of a unit.
     rounds (n,): the round of a row, counted from 0 without gaps.
     played (n,): the propensity of the played action.
-    propensities (n, A): what caps and control variates are made from; where the log tells the played propensity alone,
-        what all of them were at least.
+    propensities (n, A): the propensities for caps and control variates; if the log has those of played actions alone,
+        the minimum propensities.
     predictions (n, A): made before the round of a row.
     """
 
@@ -148,11 +146,11 @@ class LedgerRows(NamedTuple):
 
 @kernel
 def room_above(mean: float, stake: float) -> float:
-    """1 − g(f, k), of the control variate g that makes a bet on an action of this mean grow fastest.
+    """Return 1 − g(f, k) for the control variate g that maximises the growth of a bet on an action of this mean.
 
-    Not g: divided by a small propensity, what rounding takes from 1 − g would be more than a cap allows.
+    Not g: divided by a small propensity, the rounding error of 1 − g would be more than a cap allows.
     """
-    # For stakes so large or small its limits, as the formula would lose all its digits.
+    # The limits of the formula, which would lose all its digits for stakes so large or small.
     if stake > 1e6:
         return 0.0
     if stake < 1e-6:
@@ -174,9 +172,9 @@ def add_log_wealth(
 ) -> None:
     """Add `log(1 + λ(ε − Z))` to out (m, A), with the λ (rounds,) of each round; for contexts start to stop.
 
-    The logarithm is never too large, and the same to the last bit on a card (`pacbandits.certificate.ledger`).
-    A reward that is not in counts at its worst, which is the same for every policy: Z is linear in r, and r = 0 makes
-    it largest where q played a, for each X has −r/p or nothing of it, and r = 1 elsewhere, for each has r/p or nothing.
+    The logarithm is rounded down, and the same to the last bit on a card (`log_below`). A pending reward counts at its
+    worst, which is the same for every policy: Z is linear in r, and is largest at r = 0 if q played a, as each X has
+    −r/p or no term in r, and at r = 1 otherwise, as each has r/p or none.
     """
     p, f = rows.propensities, rows.predictions
     high = np.empty(p.shape[1])
@@ -222,7 +220,7 @@ def add_gaps(
 ) -> None:
     """Add to gaps and squares (m, A) the doubly robust gaps against the reference, and their squares.
 
-    mixture (m, A): propensities in the place of those of each row. For contexts start to stop.
+    mixture (m, A): propensities that replace those of each row. For contexts start to stop.
     """
     f = rows.predictions
     for c in range(start, stop):
@@ -269,17 +267,17 @@ def add_differences(
                     out[c, x] += weights[i] * (score * score if squared else score)
 
 
-# How weight moves between the leaders of rounds, and what is certified of them in the end.
+# Weight that rows move between leaders, and the policy that is certified in the end.
 
 
-MAX_WEIGHT_ROUNDING = 1e-12  # of all weights together
+MAX_WEIGHT_ROUNDING = 1e-12  # of the sum of all weights
 
 
 class AnyAgainst(Protocol):
-    """What policies are scored against, whichever way their actions are known.
+    """The comparator of scores, with or without the actions of its leaders.
 
-    turns (rounds,): which of the leaders leads in each round; -1 where nobody does.
-    moves (rounds, L): the weight that a row takes from each, as a share of its stake.
+    turns (rounds,): the leader of each round; -1 for none.
+    moves (rounds, L): the weight that a row takes from each leader, as a share of its stake.
     """
 
     @property
@@ -291,7 +289,7 @@ class AnyAgainst(Protocol):
 def move_weight(
     leaders: Leaders, contexts: Contexts, *, units: FloatArray, counts: FloatArray
 ) -> tuple[Against, FloatArray]:
-    """What policies are scored against on these contexts, and the weight u_j (L,) of every leader in the end.
+    """Return the comparator of scores on these contexts, and the final weight u_j (L,) of every leader.
 
     units, counts: as for `plan_moves`.
     """
@@ -302,12 +300,12 @@ def move_weight(
 
 
 def plan_moves(leaders: Leaders, *, units: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Which share of its stake a row of each round moves from each leader (rounds, L), and all weights (L,) in the end.
+    """Return the share of its stake that a row takes from each leader (rounds, L), and final weights (L,).
 
-    Weight is taken from those who have not led for longest, or evenly from all where the leader has settled. How much
-    is fixed before a round, by its planned size and what earlier rounds came to.
+    Weight is taken first from the leaders that have not led for longest, or evenly from all if the leader has settled.
+    The amount is fixed before a round, by its planned size and the actual sizes of earlier rounds.
 
-    units (rounds,): stakes, up to a factor. counts (rounds,): how many interactions each round had.
+    units (rounds,): stakes, up to a factor. counts (rounds,): the number of interactions of each round.
     """
     if leaders.settled is not None:
         return _move_evenly(leaders, leaders.settled, units=units, counts=counts)
@@ -333,10 +331,10 @@ def plan_moves(leaders: Leaders, *, units: FloatArray, counts: FloatArray) -> tu
 def _move_evenly(
     leaders: Leaders, settled: int, *, units: FloatArray, counts: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same where the leader has settled.
+    """Return the same as `plan_moves` if the leader has settled.
 
-    From the settled round on a row moves what it takes for nothing to be left of earlier leaders once as many rows as
-    planned have come.
+    From the settled round on, each row moves the share that leaves earlier leaders no weight after the planned number
+    of rows.
     """
     moves, weights = np.zeros((len(leaders.turns), len(leaders.policies))), np.zeros(len(leaders.policies))
     earned, planned = units * counts, units * np.array(leaders.sizes)
@@ -351,7 +349,7 @@ def _move_evenly(
 
 
 def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
-    """What is certified by these weights (L,), and what that costs: the slack.
+    """Return the policy that these weights (L,) certify, and the slack that it costs.
 
     V* < ε + Σ_j (u_j/Λ) V(q_j). With G the policies that are kept and w = Σ_G u_j/Λ, the sum is at most
     `w V(G) + Σ_{j ∉ G} max(u_j, 0)/Λ ≤ V(G) + max(w − 1, 0) + Σ_{j ∉ G} max(u_j, 0)/Λ`.
@@ -368,17 +366,17 @@ def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
 
 
 def alone(rounds: int) -> tuple[IntArray, FloatArray]:
-    """Turns and moves where a single policy leads in all of so many rounds."""
+    """Return turns and moves of a single policy that leads in all rounds."""
     return np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 1))
 
 
 def against_one(actions: IntArray, *, rounds: int) -> Against:
-    """A single policy, by its actions (m,), in all rounds."""
+    """Return the comparator of a single policy, given by its actions (m,), in all rounds."""
     return Against(np.asarray(actions, dtype=np.int64)[None, :], *alone(rounds))
 
 
 class AnyLedger(Protocol):
-    """What the wealth of policies is asked of: rows in memory (`Ledger`), or sums over rows (`summed.SummedLedger`)."""
+    """A ledger: rows in memory (`Ledger`), or sums over rows (`summed.ledger.SummedLedger`)."""
 
     @property
     def contexts(self) -> Contexts: ...
@@ -388,17 +386,17 @@ class AnyLedger(Protocol):
     def round_sizes(self) -> FloatArray: ...
 
     def searched(self, policies: PolicyClass) -> PolicyClass:
-        """The class as it is asked for the least refuted policy by this ledger's scores."""
+        """Return the class to search for the least refuted policy by this ledger's scores."""
         ...
 
     def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> AnyAgainst:
-        """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""
+        """Return the comparator of scores: policies that lead in turns (rounds,), and moves (rounds, L) of weight."""
         ...
 
     def log_wealths(
         self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
     ) -> list[FloatArray]:
-        """Scores that sum to the log-wealth of experts with these stakes (rounds,) each."""
+        """Return scores that sum to the log-wealth of experts with these stakes (rounds,) each."""
         ...
 
 
@@ -406,8 +404,8 @@ class AnyLedger(Protocol):
 class Ledger:
     """A log by context.
 
-    contexts: the m distinct ones.
-    rows: of the log, sorted by context, with their predictions.
+    contexts: the m distinct contexts.
+    rows: the rows of the log, sorted by context, with their predictions.
     """
 
     contexts: Contexts
@@ -423,25 +421,25 @@ class Ledger:
 
     @property
     def samples(self) -> int:
-        """How many interactions there are, or units."""
+        """The number of interactions, or of units."""
         return round(self.rows.repeats.sum())
 
     @property
     def counts(self) -> FloatArray:
-        """How often each context occurred (m,)."""
+        """The number of occurrences of each context (m,)."""
         return np.add.reduceat(self.rows.repeats, self.rows.starts[:-1])
 
     @property
     def mean_propensities(self) -> FloatArray:
-        """The propensities (m, A) of each context, rounds taken together."""
+        """The mean propensities (m, A) of each context over all rounds."""
         rows = self.rows
         return np.add.reduceat(rows.repeats[:, None] * rows.propensities, rows.starts[:-1]) / self.counts[:, None]
 
     @classmethod
     def of(cls, log: Log, predictions: FloatArray) -> Ledger:
-        """Lay out a log; predictions (n, A) were made before each row's round.
+        """Return the ledger of a log; predictions (n, A) were made before each row's round.
 
-        Rewards that are not in lower the wealth of every policy. Values and gaps are of rows whose rewards are in.
+        Pending rewards lower the wealth of every policy. Values and gaps need a log without them.
         """
         if ((log.rewards < 0) | (log.rewards > 1)).any():
             low, high = np.nanmin(log.rewards), np.nanmax(log.rewards)
@@ -470,18 +468,18 @@ class Ledger:
 
     @property
     def round_sizes(self) -> FloatArray:
-        """How many interactions each round had (rounds,), or units."""
+        """The number of interactions, or of units, of each round (rounds,)."""
         return np.rint(np.bincount(self.rows.rounds, weights=self.rows.repeats, minlength=self.n_rounds))
 
     def searched(self, policies: PolicyClass) -> PolicyClass:
-        """The class, which remembers what it finds out about these contexts."""
+        """Return the class; one without an exact oracle or a list is wrapped to remember the policies it finds."""
         known = policies.exact or policies.lists_policies
         return policies if known else RememberingClass(policies, self.contexts)
 
     def log_wealth(self, against: Against, *, bets: FloatArray, share: float, epsilon: float) -> FloatArray:
-        """Scores (m, A) that sum to `Σ_i log(1 + λ(ε − Z_i(π)))` over a policy's actions.
+        """Return scores (m, A) that sum to `Σ_i log(1 + λ(ε − Z_i(π)))` over a policy's actions.
 
-        against: what policies are scored against. bets (rounds,): λ of each round. share: how near λ(1 + M) comes to 1.
+        against: the comparator. bets (rounds,): λ of each round. share: the largest λ(1 + M), below 1.
         """
         self._check_against(against)
         if bets.shape != (self.n_rounds,):
@@ -500,7 +498,7 @@ class Ledger:
         return out
 
     def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> Against:
-        """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""
+        """Return the comparator of scores: policies that lead in turns (rounds,), and moves (rounds, L) of weight."""
         shape = len(policies), len(self.contexts)
         actions = np.array([policy(self.contexts) for policy in policies], dtype=np.int64).reshape(shape)
         return Against(actions, turns, moves)
@@ -508,16 +506,16 @@ class Ledger:
     def log_wealths(
         self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
     ) -> list[FloatArray]:
-        """The same as `log_wealth` of several experts, by their bets (rounds,) each."""
+        """Return `log_wealth` of several experts, by their bets (rounds,) each."""
         assert isinstance(against, Against)
         return [self.log_wealth(against, bets=bets, share=share, epsilon=epsilon) for bets in stakes]
 
     def gaps(self, mixture: FloatArray, *, reference: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Scores (m, A) that sum to a policy's estimated gap against the reference (m,), and to its squared error.
+        """Return scores (m, A) that sum to a policy's estimated gap to the reference (m,), and to its squared error.
 
         Doubly robust differences, with the propensities (m, A) of all rounds mixed: as if every row had been played by
-        a round drawn at random, so that no round's rare actions weigh more than the others' common ones. Where the
-        rounds' predictions differ this has a small bias; it serves to choose, never to certify.
+        a round drawn at random, so that no round's rare actions weigh more than the others' common ones. If the rounds'
+        predictions differ, this has a small bias; gaps are used to choose policies, never to certify.
         """
         self._check(reference)
         self._check_in()
@@ -532,9 +530,9 @@ class Ledger:
         return gaps / self.samples, squares / self.samples**2
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Doubly robust scores (m, A) whose sum over a policy's actions is V̂(π) up to a constant factor.
+        """Return doubly robust scores (m, A) whose sum over a policy's actions is V̂(π) up to a constant factor.
 
-        weights (rounds,): how much each round counts.
+        weights (rounds,): the weight of each round.
         """
         if weights.shape != (self.n_rounds,):
             raise InputError(f"weights must have one number for each of {self.n_rounds} rounds")
@@ -544,7 +542,7 @@ class Ledger:
         return out
 
     def _check_against(self, against: Against) -> None:
-        """Raise unless leaders have an action for every context, and rounds a leader and what it takes from each."""
+        """Raise InputError unless leaders have an action for every context, and rounds a leader or none."""
         leaders = len(against.actions)
         for actions in against.actions:
             self._check(actions)
@@ -555,12 +553,12 @@ class Ledger:
             raise InputError("no negative weight moves between leaders")
 
     def _check(self, reference: IntArray) -> None:
-        """Raise unless the reference has an action for every context."""
+        """Raise InputError unless the reference has an action for every context."""
         if reference.shape != (len(self.contexts),) or not ((reference >= 0) & (reference < self.n_actions)).all():
             raise InputError(f"the reference must have one action for each of {len(self.contexts)} contexts")
 
     def _check_in(self) -> None:
-        """Raise unless all rewards are in: what is chosen by must not know of rows without."""
+        """Raise InputError if a reward is pending: choices must not depend on rows without rewards."""
         if np.isnan(self.rows.rewards).any():
             raise InputError("values and gaps are of rows whose rewards are in; lay out those alone (log.rows_in())")
 
@@ -569,7 +567,7 @@ class Ledger:
 
 
 def _check_alike(contexts: Contexts, first: IntArray) -> None:
-    """Raise unless contexts of one id have the same features; first (n,): where each row's id stands first."""
+    """Raise InputError unless contexts of one id have the same features; first (n,): the first row of each id."""
     off = unlike(contexts.features, contexts.features[first])
     if contexts.phi is not None:
         off |= contexts.phi.codes != contexts.phi.codes[first]

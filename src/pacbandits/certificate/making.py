@@ -1,4 +1,4 @@
-"""Making a certificate: the wealth of the least refuted policy, and the smallest ε at which all are refuted."""
+"""Make a certificate: the log-wealth against the least refuted policy, and the smallest ε at which all are refuted."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from pacbandits.policies.rivals import check_rivals, rivals_of
 from pacbandits.records import Chosen, Contexts, Log, Policy
 from pacbandits.records.log import digest_log
 
-# The policy that the bets have hurt least: `min_π log Σ_k e^{S_k(π)}/K` through the class's oracles.
+# The least refuted policy: `min_π log Σ_k e^{S_k(π)}/K`, through the oracles of the class.
 #
-# S_k(π) is the log-wealth of expert k against "π beats q by ε", of K who began with 1/K each; those who are left out
-# only make the sum smaller. A class that can be listed is looked through. With a frontier oracle the minimum is exact
-# for any two experts, as the sum is monotone in both. With argmax alone every convex combination of experts gives a
-# lower bound in one call, `log Σ_k e^{S_k} ≥ Σ_k w_k S_k + H(w)` with the entropy H of the weights; the best weight of
-# two is found by bisection (it is concave).
+# S_k(π) is the log-wealth of expert k against "π beats q by ε"; each of the K experts starts with 1/K. Leaving experts
+# out only lowers the sum. A class that lists its policies is searched exhaustively. With a frontier oracle the minimum
+# is exact for any two experts, as the sum is monotone in both. With argmax alone, every convex combination of experts
+# gives a lower bound in one call, `log Σ_k e^{S_k} ≥ Σ_k w_k S_k + H(w)` with the entropy H of the weights; the best
+# weight of two is found by bisection, as the bound is concave in it.
 
 
-MAX_PAIRED_EXPERTS = 3  # those who are best alone, whose pairs are looked at
-SHARE_HALVINGS = 8  # of [0, 1], to find the best share of one of two experts
+MAX_PAIRED_EXPERTS = 3  # the best single experts, whose pairs are tried
+SHARE_HALVINGS = 8  # bisection steps on [0, 1] for the best share of the first of two experts
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,13 @@ class Least:
     """A lower bound on `min_π log Σ_k e^{S_k(π)}/K`, the sum over the experts named, and how it was found.
 
     value: the bound.
-    experts: which ones it is over.
-    share: the weight of the first of two experts in their combination; None when the minimum is exact.
-    oracle_calls: what it took.
-    count: K, of all experts.
-    sums (experts, N): what the scores of those named sum to for every policy that may be the least refuted, whatever
-        each expert has beside.
-    alone (1, 1) each: the same of every expert for the policy that it alone has hurt least; none for a list.
+    experts: the experts in the sum.
+    share: the weight of the first of two experts in their combination; None if the minimum is exact.
+    oracle_calls: the number of calls that the search took.
+    count: K, the number of all experts.
+    sums (experts, N): the sums of the named experts' scores for every policy that may be the least refuted, for any
+        additional log-wealth of the experts.
+    alone (1, 1) each: the same for every single expert and the policy that it refutes least; empty for a list.
     """
 
     value: float
@@ -67,14 +67,14 @@ class Least:
     alone: tuple[FloatArray, ...] = field(default=(), kw_only=True)
 
     def with_beside(self, beside: Sequence[float]) -> float:
-        """The same bound where each of the K experts has so much log-wealth beside the scores."""
+        """Return the bound if each of the K experts has this additional log-wealth."""
         return mean_wealth(self.sums, [beside[k] for k in self.experts], count=self.count, share=self.share)
 
 
 def mean_wealth(sums: FloatArray, beside: Sequence[float], *, count: int, share: float | None) -> float:
-    """The least of `log Σ_k e^{S_k + b_k}/K` over N policies, or of its bound by a combination of two experts.
+    """Return the minimum of `log Σ_k e^{S_k + b_k}/K` over N policies, or its bound by two experts.
 
-    sums (experts, N): S. beside (experts,): b, the same for every policy. share: of the first of two experts.
+    sums (experts, N): S. beside (experts,): b, the same for every policy. share: the weight of the first expert of two.
     """
     wealths = sums + np.asarray(beside)[:, None]
     if share is None:
@@ -91,12 +91,12 @@ def least_wealth(
     needed: float = -np.inf,
     known: Least | None = None,
 ) -> Least:
-    """The best lower bound that the experts' scores (each m × A) give: all of them, or the best one or two.
+    """Return the best lower bound by the experts' scores (each m × A): by all of them, or by the best one or two.
 
-    With argmax alone a pair takes many calls, and is looked at when the best expert alone has half of what is needed.
+    With argmax alone a pair takes many calls, and is tried if the best single expert has half of what is needed.
 
-    beside (K,): log-wealth that each expert has whatever the policy; none by default.
-    known: what was found for the same scores with other wealth beside.
+    beside (K,): additional log-wealth of each expert, the same for every policy; none by default.
+    known: the result for the same scores with other additional log-wealth.
     """
     count, more = len(scores), [0.0] * len(scores) if beside is None else beside
     if policies.lists_policies:
@@ -118,7 +118,7 @@ def least_wealth(
 
 
 def least_again(policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray], least: Least) -> float:
-    """The same bound for other scores of the experts that were named, in the way that it was found."""
+    """Return the same bound for other scores of the named experts, found in the same way."""
     beside = [0.0] * len(scores)
     if policies.lists_policies:
         sums = sum_all(policies, contexts, scores)
@@ -134,18 +134,18 @@ def least_again(policies: PolicyClass, contexts: Contexts, scores: Sequence[Floa
 
 
 def sum_all(policies: PolicyClass, contexts: Contexts, scores: Sequence[FloatArray]) -> FloatArray:
-    """What the scores sum to (experts, N) for every policy of a list."""
+    """Return the sums of the scores (experts, N) for every policy of a list."""
     table = np.ascontiguousarray(policies.actions(contexts))
     return np.array([sum_scores(table, score) for score in scores])
 
 
 def sum_one(policies: PolicyClass, contexts: Contexts, score: FloatArray) -> FloatArray:
-    """The same (1, 1) for the policy that one expert has hurt least: one argmax call."""
+    """Return the sum (1, 1) for the policy that one expert refutes least: one argmax call."""
     return np.array([[policies.attained(contexts, score, policies.argmax(contexts, -score))]])
 
 
 def sum_two(policies: PolicyClass, contexts: Contexts, one: FloatArray, two: FloatArray) -> FloatArray:
-    """The same (2, N) for the frontier of two experts (one that was rounded is rounded outward: a lower bound)."""
+    """Return the sums (2, N) for the frontier of two experts: lower bounds, as rounding of a frontier is outward."""
     frontier = policies.frontier(contexts, -one, -two)
     return np.array([-frontier.first, -frontier.second])
 
@@ -153,14 +153,14 @@ def sum_two(policies: PolicyClass, contexts: Contexts, one: FloatArray, two: Flo
 def sum_mixed(
     policies: PolicyClass, contexts: Contexts, one: FloatArray, two: FloatArray, *, share: float
 ) -> FloatArray:
-    """The same (2, 1) for the policy that a combination of two experts has hurt least: one argmax call."""
+    """Return the sums (2, 1) for the policy that a combination of two experts refutes least: one argmax call."""
     mixed = share * one + (1.0 - share) * two
     found = policies.argmax(contexts, -mixed)
     return np.array([[policies.attained(contexts, score, found)] for score in (one, two)])
 
 
 def entropy(weight: float) -> float:
-    """Of two weights that sum to 1."""
+    """Return the entropy of two weights that sum to 1."""
     return -sum(part * math.log(part) for part in (weight, 1.0 - weight) if part > 0)
 
 
@@ -179,7 +179,7 @@ def _combine(
     one: int,
     two: int,
 ) -> Least:
-    """The best bound that combinations of two experts give."""
+    """Return the best bound by a combination of two experts."""
     low, high = 0.0, 1.0
     best: Least | None = None
     for _ in range(SHARE_HALVINGS):
@@ -195,20 +195,20 @@ def _combine(
     return best
 
 
-# What a log cannot tell of a policy that is best on it: those who act otherwise where nothing was seen.
+# Bounds on the value lost on contexts that the log never contains.
 
 
 def sees_all(log: Log, policies: PolicyClass) -> bool:
-    """Whether the log has every context that policies of the class can tell apart, so that who acts alike is alike."""
+    """Return whether the log has every context of the class, so that policies that agree on the log are identical."""
     if not policies.n_contexts or log.contexts.ids is None:
         return False
     return bool(np.array_equal(np.unique(log.contexts.ids), np.arange(policies.n_contexts)))
 
 
 def unseen_distance(log: Log, policies: PolicyClass, *, spared: int, delta: float) -> float:
-    """What a policy that is best by the log may lack of the best, of rewards in [0, 1]: 0 where all contexts were seen.
+    """Bound the value lost on contexts that the log never contains, for rewards in [0, 1]: 0 if it has all contexts.
 
-    spared: rounds at the beginning that only taught, and have chosen the class. delta: what there is for the proof.
+    spared: the number of first rounds that taught the class and do not bet. delta: the δ available to the proof.
     """
     if sees_all(log, policies):
         return 0.0
@@ -216,34 +216,34 @@ def unseen_distance(log: Log, policies: PolicyClass, *, spared: int, delta: floa
     return unseen_share(counted, delta=delta, log_size=policies.log_size)
 
 
-MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is asked for
-EPSILON_GRID_STEPS = 2**10  # of equal ratio, from there to 1
+MIN_CERTIFIED_EPSILON = 1e-6  # unless a smaller one is requested
+EPSILON_GRID_STEPS = 2**10  # of equal ratio, from MIN_CERTIFIED_EPSILON to 1
 MAX_EPSILON_GUESSES = 5  # before bisection
-NEAR_SHARE = 0.8  # of the asked ε; where a smaller one is proven, experts are chosen by what they prove
-MAX_TRIED_EPSILON = 0.5  # at which experts are chosen where the asked one is out of reach
-# At which it is looked first for what is proven beside, where the best policy itself is asked for; and how often.
+NEAR_SHARE = 0.8  # of the requested ε; if a smaller one is proven, experts are chosen by the ε they prove
+MAX_TRIED_EPSILON = 0.5  # at which experts are chosen if the requested ε is out of reach
+# Requests for the best policy itself also prove some ε > 0: the first one tried, and the number of tries.
 FIRST_BESIDE, MAX_TIMES_BESIDE = 0.05, 2
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a certificate of any policy of a class is made from.
+    """The evidence for certificates about the policies of a class.
 
-    log: what was seen, or what is told of it where its rows are in files.
-    ledger: the same with its predictions, laid out; or what asks for sums over them.
+    log: the log, or the recorded facts about one whose rows are in files.
+    ledger: the rows with their predictions; or a ledger of sums over rows.
     policies: the class.
-    bets: what each expert stakes in each round.
-    epsilon: how near to the best a policy is to be certified, of rewards in [0, 1]; 0 for the best one itself.
-    delta: with what probability of being wrong.
+    bets: the stakes of each expert in each round.
+    epsilon: the distance from the best to certify, for rewards in [0, 1]; 0 for the best policy itself.
+    delta: the probability of being wrong.
     model: the reward model that predicted, in JSON.
-    leaders: of the rounds; None where the proof is a union over all policies.
-    part: of δ, that this proof may use up.
+    leaders: the leaders of rounds; None if the proof is a union over all policies.
+    part: the share of δ that this proof may use.
     ordered: whether the log's rounds are blocks of a log that had none.
-    shuffled: whether these are of shuffled rows.
+    shuffled: whether these are blocks of shuffled rows.
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`.
-    learning: how the class was learnt, if it was asked for by its name.
-    digest: of the log; computed where it is not given.
-    limits: by which the log was certified by sums; None for floats.
+    learning: how the class was learnt, if it was given by its name.
+    digest: of the log; computed if None.
+    limits: the row limits of a certificate by sums; None for floats.
     """
 
     log: ToldOfLog
@@ -278,7 +278,7 @@ class Evidence:
         return certificate_threshold(log_size=log_size, delta=part * self.delta)
 
     def chosen(self, favourite: Policy) -> tuple[Chosen, AnyAgainst, float]:
-        """What can be certified, what policies are scored against for that, and the slack it costs.
+        """Choose the policy to certify; return it with the comparator of scores and the slack.
 
         favourite: the best policy by all data.
         """
@@ -294,13 +294,13 @@ class Evidence:
         return chosen, against, slack
 
     def wealths(self, experts: Sequence[int], *, against: AnyAgainst, epsilon: float) -> list[FloatArray]:
-        """The log-wealth scores (m, A) of each of these; those of leaders are without ε, which stands beside them."""
+        """Return the log-wealth scores (m, A) of each of these experts; with leaders, `beside` adds ε."""
         inside = epsilon if self.leaders is None else 0.0
         stakes = [self.bets.stakes(expert) for expert in experts]
         return self.ledger.log_wealths(against, stakes=stakes, share=self.bets.share, epsilon=inside)
 
     def beside(self, *, against: AnyAgainst, epsilon: float) -> list[float]:
-        """What each expert has for ε alone where leaders are bet on: ε Σ_t λ_t, over the rows that had one."""
+        """Return each expert's log-wealth from ε alone: with leaders ε Σ_t λ_t over the rows that had one, else 0."""
         if self.leaders is None:
             return [0.0] * len(self.bets)
         led = self.ledger.round_sizes * (against.turns != NOBODY)
@@ -308,10 +308,10 @@ class Evidence:
 
 
 def make_certificate(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
-    """What the data say of the favourite, the best policy by all data, or of the leaders; and oracle calls.
+    """Return the certificate for the favourite, the best policy by all data, or for the leaders; and oracle calls.
 
-    Where leaders may start in several rounds, from that which proves most. (From one that leaves too much slack for a
-    claim only the last is tried, to tell how far the rest has come.)
+    If leaders may start in several rounds, take the start that proves most. (A start with too much slack for a claim is
+    skipped, except the last; its wealth then shows how far the proof has come.)
     """
     leaders = evidence.leaders
     if evidence.epsilon == 0:
@@ -329,15 +329,15 @@ def make_certificate(evidence: Evidence, favourite: Policy) -> tuple[Certificate
 
 
 def _rank(certificate: Certificate) -> tuple[float, float]:
-    """How much a certificate proves, the smaller the more: how near to the best, and how much wealth it lacks."""
+    """Return a sort key, smaller for stronger certificates: the certified ε, then the missing wealth."""
     return certificate.certified_epsilon, certificate.threshold - certificate.value
 
 
 def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
-    """Whether the data say that the favourite is the best of its class, else how near it is; and oracle calls.
+    """Return a certificate that the favourite is the best of its class, else of its distance from it; and oracle calls.
 
-    At ε = 0 a policy that acts like the favourite wins and loses nothing, so the least is that of its rivals: those who
-    act otherwise on some context of the log (`pacbandits.confidence.best_threshold`).
+    At ε = 0 a policy that acts like the favourite neither gains nor loses wealth, so the minimum is over its rivals:
+    the policies that act otherwise on some context of the log (`pacbandits.confidence.best_threshold`).
     """
     contexts, policies = evidence.ledger.contexts, evidence.policies
     check_rivals(policies, contexts)
@@ -351,7 +351,7 @@ def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]
         scores = evidence.wealths(range(len(evidence.bets)), against=against, epsilon=0.0)
         least = least_wealth(rivals, contexts, scores, needed=evidence.needed)
         found = [replace(made, value=least.value, experts=least.experts, share=least.share)]
-        if (made.experts, made.share) != (least.experts, least.share):  # those who prove most of what is proven beside
+        if (made.experts, made.share) != (least.experts, least.share):  # the experts that prove the smallest ε > 0
             named = replace(least, experts=made.experts, share=made.share)
             again = least_again(rivals, contexts, [scores[k] for k in made.experts], named)
             found.append(replace(made, value=again))
@@ -367,9 +367,9 @@ def _make_best(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]
 
 
 def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, int]:
-    """How near to the best the favourite is proven to be, by the part of δ that the best itself has; and oracle calls.
+    """Certify the favourite's distance from the best, by the share of δ that the best itself has; and oracle calls.
 
-    Without a frontier, as the policy that the rest is about would hide others there.
+    The search uses no frontier, as one would hide rivals behind the favourite itself.
     """
     part, policies = (1.0 - UNSEEN_PART) * evidence.part, evidence.policies
     listed = policies.lists_policies
@@ -383,13 +383,13 @@ def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, in
 
 
 def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None = None) -> tuple[Certificate, int]:
-    """What the data say by the leaders from their start on, or of the favourite; and oracle calls.
+    """Return the certificate by the leaders from their start on, or for the favourite; and oracle calls.
 
-    searched: what to look for the least refuted policy with, if not the class itself.
+    searched: the class to search for the least refuted policy, if not `evidence.policies`.
     """
     asked = replace(evidence, policies=evidence.ledger.searched(evidence.policies) if searched is None else searched)
     chosen, against, slack = evidence.chosen(favourite)
-    # With too much slack nothing is claimed; the wealth then tells how far the rest has come.
+    # With too much slack nothing is claimed; the wealth then shows how far the proof has come.
     claimable = slack <= MAX_SLACK
     distance = asked.epsilon - slack * claimable
     least = _least_at(asked, against, epsilon=distance)
@@ -440,9 +440,9 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
 
 
 def _least_at(evidence: Evidence, against: AnyAgainst, *, epsilon: float, known: Least | None = None) -> Least:
-    """The wealth of the least refuted policy at this ε, of the experts who are best there.
+    """Return the log-wealth against the least refuted policy at this ε, by the experts that are best there.
 
-    known: what was found at another ε, which with leaders is not inside the scores.
+    known: the result at another ε; used only with leaders, whose scores do not contain ε.
     """
     scores = evidence.wealths(range(len(evidence.bets)), against=against, epsilon=epsilon)
     return least_wealth(
@@ -458,10 +458,10 @@ def _least_at(evidence: Evidence, against: AnyAgainst, *, epsilon: float, known:
 def _reach_further(
     evidence: Evidence, least: Least, reach: float, against: AnyAgainst, *, slack: float
 ) -> tuple[Least, float, int]:
-    """Experts who prove a smaller ε than those who are best at the one that is asked for; that ε, and oracle calls.
+    """Return experts that prove a smaller ε than the best ones at the requested ε; that ε, and oracle calls.
 
-    Where data prove little of what is asked for, those who stake least do best there, and prove least. Where they prove
-    far more, those who stake most do, and what they prove depends on what was asked.
+    If data prove far less than requested, the smallest stakes do best at the requested ε, and prove least. If they
+    prove far more, the largest stakes do best there, so that the proven ε would depend on the request.
     """
     calls, asked = 0, evidence.epsilon
     while evidence.needed < np.inf:
@@ -477,13 +477,13 @@ def _reach_further(
 
 
 def _certified_epsilon(evidence: Evidence, least: Least, against: AnyAgainst, *, slack: float) -> tuple[float, int]:
-    """The smallest ε on a grid at which the same experts refute every policy, to about 1 % above; and oracle calls.
+    """Return the smallest ε on a grid at which the same experts refute every policy, within 1 %; and oracle calls.
 
-    Wealth rises with ε, almost along a line: at first it is guessed where that crosses the threshold.
+    Wealth rises with ε, almost along a line: the first steps guess where that line crosses the threshold.
     """
     epsilon, threshold = evidence.epsilon, evidence.needed
     refuted = least.value >= threshold
-    # About how fast log-wealth rises with ε: by all stakes together, the mean of these experts.
+    # The approximate slope of log-wealth in ε: the sum of all stakes, averaged over these experts.
     sizes = evidence.ledger.round_sizes
     slope = float(np.mean([(sizes * evidence.bets.stakes(k)).sum() for k in least.experts]))
     if not refuted and (epsilon >= 1 or slope <= 0):
@@ -509,7 +509,7 @@ def _certified_epsilon(evidence: Evidence, least: Least, against: AnyAgainst, *,
 
 
 def _found_again(evidence: Evidence, least: Least, against: AnyAgainst, *, epsilon: float) -> tuple[float, int]:
-    """The wealth at another ε, and oracle calls: none where all that ε changes is the same for every policy."""
+    """Return the wealth at another ε, and oracle calls: none with leaders, where ε adds the same to every policy."""
     if evidence.leaders is not None:
         return least.with_beside(evidence.beside(against=against, epsilon=epsilon)), 0
     scores = evidence.wealths(least.experts, against=against, epsilon=epsilon)

@@ -1,8 +1,8 @@
-"""A log after it was read for the first time: what `certify` asks of it, and the answers of a log in memory.
+"""A log after its first reading: the interface that `certify` uses, and its implementation for a log in memory.
 
-`pacbandits.certificate.certify` is written against `LogSurvey`. There are two of them: `LogInMemory` works with floats,
-every row has a prediction of its own, and any policy class will do; `summed.laying.Surveyed` adds up whole numbers over
-the blocks of a source, wherever these are, through an engine.
+`pacbandits.certificate.certify` is written against `LogSurvey`, which has two implementations: `LogInMemory` uses
+floats, every row has its own prediction, and any policy class is supported; `summed.survey.Surveyed` adds up whole
+numbers over the blocks of a source through an engine.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ from pacbandits.rewards import RewardModel, predict_by_round
 
 
 class LaidOut(NamedTuple):
-    """A log with predictions and leaders, ready to be bet on.
+    """A log with predictions and leaders, ready for bets.
 
-    ledger: what is asked for the wealth of policies.
-    leaders: of the rounds; None where the proof is a union over all policies.
-    favourite: returns the policy that all rows favour; ε is what errors are counted by, of rewards in [0, 1].
+    ledger: computes the wealth of policies.
+    leaders: the leaders of rounds; None if the proof is a union over all policies.
+    favourite: returns the policy that all rows favour; its argument ε scales the penalty for errors, for rewards in [0,
+        1].
     """
 
     ledger: AnyLedger
@@ -51,16 +52,16 @@ class LaidOut(NamedTuple):
 
 
 class LogSurvey(Weighable, Protocol):
-    """A log after it was read for the first time.
+    """A log after its first reading.
 
-    facts: what a certificate records of the rows that count.
-    rows: how many rows the log has as it was given.
-    watched: the rows in which signs against the assumptions are looked for.
+    facts: the facts that a certificate records about the rows that count.
+    rows: the number of rows of the log as it was given.
+    watched: the rows on which the assumptions are tested.
     early: the rows that may teach a reward model, numbered by round.
     shuffled: whether rows were shuffled.
     has_rounds: whether the log has rounds of its own.
     in_order: whether rows were cut into blocks by their order, or after a shuffle.
-    limits: by which a log is certified by sums; None for floats.
+    limits: the row limits of a certificate by sums; None for floats.
     """
 
     @property
@@ -73,12 +74,12 @@ class LogSurvey(Weighable, Protocol):
     def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
         """Predict rewards and choose leaders.
 
-        single: whether a mixture of policies will not do. led: whether there may be leaders, as where ε > 0.
+        single: certify a single policy, not a mixture. led: whether there may be leaders, as for ε > 0.
         """
         ...
 
     def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> LogSurvey | None:
-        """The first rounds, if these may prove more as rewards of later ones are missing; ε: of rewards in [0, 1]."""
+        """Return the first rounds, if they may prove more as later rewards are pending; ε: for rewards in [0, 1]."""
         ...
 
 
@@ -88,7 +89,7 @@ class LogInMemory:
 
     watched: the log as it was read.
     early: the same, cut into blocks if it has an order.
-    facts: the same with rows that taught the class as a round of their own.
+    facts: the same with the rows that taught the class as a round of their own.
     """
 
     watched: Log
@@ -102,21 +103,21 @@ class LogInMemory:
 
     @classmethod
     def arranged(cls, log: Log, *, ordered: bool, shuffle: bool) -> LogInMemory:
-        """The log in the order in which it can be learnt from."""
+        """Return the log in an order for sequential learning."""
         blocks, shuffled = arrange(log, ordered=ordered, shuffle=shuffle)
         rounds = has_rounds(log)
         return cls(log, blocks, blocks, len(log), shuffled, rounds, in_order=blocks is not log and not rounds)
 
     @classmethod
     def certified(cls, certificate: Certificate, log: Log) -> LogInMemory:
-        """The rows of a log as they counted for a certificate of it."""
+        """Return the rows of a log as a certificate of it counts them."""
         c, part = certificate, certificate.of(log)
         blocks = rearrange(part, ordered=c.ordered, shuffle=c.shuffled)
         made = cls(part, blocks, blocks, len(part), c.shuffled, has_rounds(part), c.ordered)
         return made.set_apart(c.learning)
 
     def set_apart(self, learning: Learning | None) -> LogInMemory:
-        """The same with the rows that taught the class as a round of their own; learning: how it was learnt."""
+        """Return the survey with the rows that taught the class as a round of their own."""
         return self if learning is None else replace(self, facts=learning.set_apart(self.early))
 
     @property
@@ -171,7 +172,7 @@ class LogInMemory:
 
     def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
         rounds = np.unique(self.facts.rounds, return_inverse=True)[1]
-        # Who leads counts first, and then those whose weight moves: floats depend on the order in the last bit.
+        # Leaders first, then the policies whose weight moves: the last bit of floats depends on the order.
         gains, losses = (decided._replace(shares=cut(decided.shares, 0.0)) for cut in (np.maximum, np.minimum))
         weights, counted = losses.weights(self.facts, rounds, onto=gains.weights(self.facts, rounds)[0])
         return RowWeighing(self.facts, predict_by_round(self.early, model), weights, bets, counted)

@@ -1,6 +1,6 @@
-"""How good a policy is, in intervals: what they are made of, wherever the rows are.
+"""The value and gains of a policy with intervals: their parts, the same for rows in memory and in files.
 
-`pacbandits.certificate.intervals` says why they hold.
+`pacbandits.certificate.intervals` says why the intervals are valid.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ CONTRADICTION = (
 
 @dataclass(frozen=True)
 class Interval:
-    """What is known of a number, in the units of rewards.
+    """An interval and an estimate of a number, in the units of rewards.
 
-    low, high: between which it lies, except with probability δ; at all times together, unless rows were shuffled, or
-        are of people who come back.
-    estimate: what it is likely to be.
+    low, high: the ends, between which it lies except with probability δ; at all times together, unless rows were
+        shuffled or units return.
+    estimate: the point estimate.
     """
 
     low: float
@@ -54,7 +54,7 @@ class Interval:
 
     @property
     def empty(self) -> bool:
-        """Whether no number lies between the ends: then the data contradict an assumption."""
+        """Whether low is above high: then the data contradict an assumption."""
         return self.low > self.high
 
     def __repr__(self) -> str:
@@ -69,19 +69,20 @@ class Interval:
 
 @dataclass(frozen=True)
 class Worth:
-    """How good a policy is, as far as a log tells; each interval holds except with probability δ.
+    """The value and gains of a policy; each interval holds except with probability δ.
 
-    value: the mean reward where the policy decides.
-    over_each (A,): its lead over always taking one action.
-    over_best: its lead over the best single action, whichever that is.
+    value: the mean reward under the policy.
+    over_each (A,): its gain over always taking one action.
+    over_best: its gain over the best single action, whichever that is.
     singles (A,): the mean reward of each single action.
-    delta: with what probability each interval may be wrong.
-    shuffled: whether the rows were, so that intervals are for one look at a log whose end did not depend on rewards.
-    samples: interactions that were counted.
-    units: how many people they are of; None where each is of another.
-    assumptions: all that the intervals rest on, in words.
-    checks: what was found where the log was looked at for signs against the assumptions.
-    measured_by: which rows the estimates are of, in words.
+    delta: the probability that each interval is wrong.
+    shuffled: whether rows were shuffled: the intervals are then for one analysis of a log whose end did not depend on
+        rewards.
+    samples: the number of interactions that count.
+    units: the number of people; None if each interaction is of another person.
+    assumptions: the assumptions of the intervals, in words.
+    checks: the results of testing the assumptions on the log.
+    measured_by: the rows that the estimates are computed from, in words.
     """
 
     value: Interval
@@ -98,12 +99,12 @@ class Worth:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Where the log speaks against what the intervals rest on, in words."""
+        """The evidence in the log against the assumptions of the intervals, in words."""
         found = (self.value, self.over_best, *self.over_each, *self.singles)
         return alarm_words(self.checks) or ((CONTRADICTION,) if any(one.empty for one in found) else ())
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "alarms": list(self.alarms),
             "value": self.value.to_json(),
@@ -119,10 +120,10 @@ class Worth:
 
 
 class Kind(NamedTuple):
-    """Of coefficients u: those of the policy, these less 1 at an action (its lead), or 1 at an action alone.
+    """A kind of coefficients u: the policy's, the policy's less 1 at an action (its gain), or 1 at an action alone.
 
-    of_policy: whether the policy's count.
-    against: the action that 1 is taken off at.
+    of_policy: whether the policy's coefficients count.
+    against: the action from which 1 is subtracted.
     alone: the action that has 1.
     """
 
@@ -131,7 +132,7 @@ class Kind(NamedTuple):
     alone: int | None = None
 
     def weights(self, own: FloatArray, counted: BoolArray) -> FloatArray:
-        """u (n, A), by that of the policy; counted (n,): which rows speak of θ."""
+        """Return u (n, A), given the policy's; counted (n,): the rows that count for θ."""
         out = own.copy() if self.of_policy else np.zeros_like(own)
         if self.against is not None:
             out[counted, self.against] -= 1.0
@@ -141,17 +142,17 @@ class Kind(NamedTuple):
 
 
 def kinds_of(n_actions: int) -> tuple[Kind, ...]:
-    """All kinds that intervals are made of: of the policy, its lead over each action, and each action alone."""
+    """Return all kinds that intervals need: the policy, its gain over each action, and each action alone."""
     leads = (Kind(against=action) for action in range(n_actions))
     return (Kind(), *leads, *(Kind(of_policy=False, alone=action) for action in range(n_actions)))
 
 
 class Decided(NamedTuple):
-    """Who decides in each round, and whose weight moves: what u is made from.
+    """The policies that decide in each round, with their weights: what u is computed from.
 
-    policies: those who take part.
-    shares (rounds, L): how much each counts for in a row of each round.
-    counted (rounds,): which rounds speak of θ.
+    policies: the L policies.
+    shares (rounds, L): the weight of each in a row of each round.
+    counted (rounds,): the rounds that count for θ.
     """
 
     policies: tuple[Policy, ...]
@@ -160,13 +161,13 @@ class Decided(NamedTuple):
 
     @classmethod
     def always(cls, policy: Chosen, counted: BoolArray) -> Decided:
-        """One policy, or a mixture, in all rounds; counted: as above."""
+        """Return one policy, or a mixture, for all rounds; counted: as above."""
         drawn = policy.weights if isinstance(policy, Lottery) else (1.0,)
         return cls(parts_of(policy), np.tile(np.array(drawn), (len(counted), 1)), counted)
 
     @classmethod
     def led(cls, leaders: Leaders, moves: FloatArray, bet_on: BoolArray) -> Decided:
-        """The leaders of rounds; moves (rounds, L): as `moving.plan_moves` has them. bet_on (rounds,): which bet."""
+        """Return the leaders of rounds; moves (rounds, L): by `plan_moves`. bet_on (rounds,): rounds with a stake."""
         turns, shares = np.array(leaders.counted), -moves
         led = np.flatnonzero(turns != NOBODY)
         shares[led, turns[led]] += 1.0 + moves[led].sum(axis=1)
@@ -174,7 +175,7 @@ class Decided(NamedTuple):
         return cls(leaders.policies, shares, bet_on & (turns != NOBODY))
 
     def done(self, block: Log, rounds: IntArray) -> IntArray:
-        """What each policy does (L, n) in the rows of a block; 0 where it does not count for any."""
+        """Return the action of each policy (L, n) in the rows of a block; 0 if the policy has no weight there."""
         out = np.zeros((len(self.policies), len(block)), dtype=np.int64)
         for j, policy in enumerate(self.policies):
             if self.shares[rounds, j].any():
@@ -182,7 +183,7 @@ class Decided(NamedTuple):
         return out
 
     def weights(self, block: Log, rounds: IntArray, *, onto: FloatArray | None = None) -> tuple[FloatArray, BoolArray]:
-        """u (n, A) of the rows of a block, added onto what there is, and which (n,) speak of θ."""
+        """Return u (n, A) of the rows of a block, added to `onto`, and which rows (n,) count for θ."""
         out, rows = np.zeros((len(block), block.n_actions)) if onto is None else onto, np.arange(len(block))
         for j, policy in enumerate(self.policies):
             share = self.shares[rounds, j]
@@ -192,19 +193,19 @@ class Decided(NamedTuple):
 
 
 class Weighing(Protocol):
-    """What intervals are made from, wherever the rows are."""
+    """The source of interval ends and estimates, for rows in memory or in files."""
 
     def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
-        """The largest number that θ (or −θ, with a sign of −1) exceeds by the experts' wealth; −∞ if none."""
+        """Return the best lower bound on θ (on −θ for a sign of −1) by the experts' wealth; −∞ if none."""
         ...
 
     def estimate(self, kind: Kind) -> float:
-        """θ, estimated."""
+        """Return the estimate of θ."""
         ...
 
 
 class Weighable(Protocol):
-    """Rows that intervals can be made from, wherever they are; `survey.LogSurvey` says what each is."""
+    """Rows that intervals can be computed from, in memory or in files; `survey.LogSurvey` describes the members."""
 
     @property
     def facts(self) -> ToldOfLog: ...
@@ -220,31 +221,31 @@ class Weighable(Protocol):
     def in_order(self) -> bool: ...
     @property
     def counts(self) -> FloatArray:
-        """How many interactions, or units, each round has (rounds,)."""
+        """The number of interactions, or of units, of each round (rounds,)."""
         ...
 
     @property
     def rows_by_round(self) -> FloatArray:
-        """How many interactions each round has (rounds,), those of units too."""
+        """The number of interactions of each round (rounds,), also if there are units."""
         ...
 
     def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
-        """Return what intervals are made from; needed: about what log-wealth a bound takes."""
+        """Return the source of intervals; needed: the approximate log-wealth that a bound takes."""
         ...
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure intervals are, and by what.
+    """The confidence of intervals, and its basis.
 
-    delta: with what probability each may be wrong.
-    log_size: log|Π| where the policy was chosen from a class by the same rows.
-    slack: by how much the value of the policy may differ from what is bounded.
-    part: of δ, that there is for the policy.
-    shuffled: whether rows were.
-    assumptions: all that the intervals rest on, in words.
-    checks: of the log, for signs against the assumptions.
-    measured_by: which rows the estimates are of, in words.
+    delta: the probability that each is wrong.
+    log_size: log|Π| if the policy was chosen from a class by the same rows.
+    slack: the largest difference between the value of the policy and θ.
+    part: the share of δ for the policy.
+    shuffled: whether rows were shuffled.
+    assumptions: the assumptions of the intervals, in words.
+    checks: the results of testing the assumptions on the log.
+    measured_by: the rows that the estimates are computed from, in words.
     """
 
     delta: float
@@ -258,9 +259,9 @@ class Confidence:
 
 
 def rows_words(counted: float, rows: float, *, led: bool) -> str:
-    """Which rows measured a policy that this log has chosen.
+    """Describe the rows that measured a policy chosen by the same log.
 
-    counted: how many bet, of so many rows. led: whether each was scored with a rule chosen before it.
+    counted: the number of rows that bet. led: whether each was scored with a rule chosen before it.
     """
     many = f"{round(counted):,} of {round(rows):,} rows"
     if led:
@@ -269,7 +270,7 @@ def rows_words(counted: float, rows: float, *, led: bool) -> str:
 
 
 def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, experts: int) -> Worth:
-    """All intervals, in the units of rewards."""
+    """Return all intervals, in the units of rewards."""
     (low, high), n_actions = log.reward_range, log.n_actions
     one_side = sure.part * sure.delta / 2.0
 
@@ -288,7 +289,7 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, exper
     best = tuple(min(one[k] for one in leads) for k in range(3))
 
     def within(ends: Sequence[float], least: float, start: float) -> Interval:
-        """The part that lies in the range; what ends below or begins above it is empty, and stays so."""
+        """Cut an interval to the range; one that lies outside it is empty, and stays so."""
         bottom, middle, top = ends
         cut = max(bottom, least), min(max(middle, least), 1.0), min(top, 1.0)
         return Interval(*(start + unit * x for x in cut))
@@ -309,7 +310,7 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, exper
 
 
 def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, model: RewardModel | None = None) -> Worth:
-    """Bound the value and the gains of a policy that was not chosen by these rows."""
+    """Return bounds on the value and the gains of a policy that was not chosen by these rows."""
     facts, wrong = rows.facts, check_delta(delta)
     if policy.n_actions != facts.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
@@ -335,9 +336,9 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
 def measure_policy(
     rows: Weighable, certificate: Certificate, *, delta: float | None = None, model: RewardModel | None = None
 ) -> Worth | None:
-    """Bound the value and the gains of the policy of a certificate; rows: its own, arranged as it says.
+    """Return bounds on the value and the gains of a certificate's policy; rows: its own, arranged as it states.
 
-    None where these cannot tell. delta: with what probability each interval may be wrong, if not the certificate's.
+    None if the rows give no bound. delta: the probability that each interval is wrong (default: the certificate's).
     """
     c, counts = certificate, rows.counts
     part, log_size, slack, bet_on = 1.0, 0.0, 0.0, certificate.bets.units > 0
@@ -370,9 +371,9 @@ def measure_policy(
 
 
 def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
-    """By how much the value of what is certified may differ from θ, as weight was dropped (see `moving.choose`)."""
+    """Bound the difference between the certified policy's value and θ by the dropped weight (see `ledger.choose`)."""
     kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
-    if not kept:  # read from a file: by what they are
+    if not kept:  # read from a file: compared by their JSON
         written = [one.to_json() for one in parts_of(policy)]
         kept = [j for j, leader in enumerate(leaders) if leader.to_json() in written]  # pyright: ignore
     dropped = np.abs(np.delete(shares, kept)).sum()

@@ -1,7 +1,7 @@
-"""The figures of a certificate, checked against each other and against what its log and policy class say of themselves.
+"""The figures of a certificate, checked against each other and against the facts about its log and policy class.
 
 Everything here is computed from the definitions in `pacbandits.certificate.leaders`: the threshold, the weights of the
-leaders, and the mixture policy that these weights leave. Wealth, the one figure that needs the rows, comes from
+leaders, and the mixture policy that these weights give. Wealth, the one figure that needs the rows, comes from
 `pacbandits.verifier.wealth`.
 """
 
@@ -22,13 +22,13 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Lottery, Policy, parts_of
 
-WEALTH_ROUNDING = 1e-6  # how far a log-wealth computed anew may be off, in nats, or as a share of a larger one
+WEALTH_ROUNDING = 1e-6  # tolerance of a recomputed log-wealth, in nats, or relative to a larger one
 
 
 def faults_on_sight(
     c: Certificate, log: ToldOfLog, policies: PolicyClass, *, digest: str, rows: int, n_actions: int, counts: FloatArray
 ) -> list[str]:
-    """Return what contradicts the log, the class or another figure, without a look at the rows.
+    """Return the faults that show without the rows: contradictions to the log, the class or another figure.
 
     digest: of the log. rows: number of rows before they were arranged. n_actions: of the log. counts (rounds,):
     interactions, or people, in each round.
@@ -93,12 +93,12 @@ def faults_on_sight(
 
 
 def worth_leading(policies: PolicyClass) -> bool:
-    """Whether leaders replace the union over all policies: for classes that are large or have no size."""
+    """Return whether leaders replace the union over all policies: for classes that are large or have no size."""
     return policies.log_size >= MIN_NATS_WORTH_LEADING
 
 
 def delta_share(c: Certificate, policies: PolicyClass, *, led: bool) -> float:
-    """The share of δ for a proof by leaders or by a union: `certify` splits δ where both are possible."""
+    """Return the share of δ for a proof by leaders or by a union: `certify` splits δ if both are possible."""
     if not c.by_rule or not worth_leading(policies):
         return 1.0
     return LEADERS_PART if led else UNION_PART
@@ -119,14 +119,14 @@ def needed_wealth(c: Certificate, policies: PolicyClass, counts: FloatArray) -> 
 def part_of_start(leaders: Leaders, counts: FloatArray) -> float:
     """Return the share of δ for the round in which the proof starts; 0 if it may not start there.
 
-    The first start is before all rounds. Where a single policy is certified there is another one in each round with a
-    new leader before which the data have doubled since the last start, or since the first leader.
+    The first start is before all rounds. If a single policy is certified, there is another one in each round with a new
+    leader before which the data have doubled since the last start, or since the first leader.
     """
     if not leaders.single or leaders.settled is not None:
         return 1.0 if leaders.start == 0 else 0.0
     before = np.concatenate([[0.0], np.cumsum(counts)])
     if len(before) != len(leaders.turns) + 1:
-        return 1.0  # of other rounds, which is said elsewhere
+        return 1.0  # the numbers of rounds differ, which is another fault
     led = [number for number, turn in enumerate(leaders.turns) if turn != NOBODY]
     starts, last = [0], before[led[0]] if led else np.inf
     for number in led[1:]:
@@ -150,7 +150,7 @@ class LeaderBook(NamedTuple):
 
 
 def keep_book(c: Certificate, counts: FloatArray) -> LeaderBook:
-    """Follow the leaders' weights round by round: a leader gets what its rows stake, and takes some from the others.
+    """Compute the leaders' weights round by round: a leader gets the stakes of its rows, and weight of the others.
 
     counts (rounds,): interactions, or people, in each round.
     """
@@ -158,7 +158,7 @@ def keep_book(c: Certificate, counts: FloatArray) -> LeaderBook:
         alone = Leaders(parts_of(c.policy)[:1], (0,) * len(counts), (1,) * len(counts))
         return LeaderBook(alone, [{}] * len(counts), np.ones(1))
     turns = [NOBODY if number < c.leaders.start else turn for number, turn in enumerate(c.leaders.turns)]
-    held: dict[int, float] = {}  # by leader, who led longest ago first
+    held: dict[int, float] = {}  # weight by leader, in the order in which they last led
     moves: list[dict[int, float]] = []
     coming = np.cumsum((c.bets.units * np.array(c.leaders.sizes))[::-1])[::-1]  # planned stakes from each round on
     rounds_told = zip(c.bets.units, turns, c.leaders.sizes, counts, strict=True)
@@ -194,11 +194,11 @@ def stakes_too_much(c: Certificate, book: LeaderBook) -> list[str]:
 def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float = 0.0) -> list[str]:
     """Return a fault if the certificate's log-wealth is not this value, or the value does not suffice for its claim.
 
-    rounding: how much lower the certificate's may be, whose logarithms are never too large before they are rounded
-    down: a row without a gain or loss counts a unit less.
+    rounding: how much lower the certificate's may be: its logarithms are lower bounds, and are then rounded down, so
+    that a row without a gain or loss counts a unit less.
     """
     faults: list[str] = []
-    # An oracle that is not exact may find a little more or less, asked about rows in another form.
+    # An inexact oracle may find a slightly different value for rows in another form.
     off = value - c.value if c.exact else min(value - c.value, 0.0)
     near_enough = WEALTH_ROUNDING * max(1.0, abs(value))
     if not -near_enough <= off <= near_enough + rounding:
@@ -209,7 +209,7 @@ def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float 
 
 
 def wrong_lottery(c: Certificate, book: LeaderBook) -> list[str]:
-    """Return faults if the certified policy is not what the leaders' weights leave, or the slack is not their rest."""
+    """Return faults if the certified policy or the slack does not follow from the leaders' weights."""
     if c.leaders is None:
         single = not isinstance(c.policy, Lottery) and c.slack == 0
         return [] if single else ["a certificate without leaders is of a single policy, without slack"]
@@ -233,7 +233,7 @@ def wrong_lottery(c: Certificate, book: LeaderBook) -> list[str]:
 
 
 def faults_of_best(policies: PolicyClass, *, led: bool) -> list[str]:
-    """Return what excludes a proof that a policy is the best of this class; led: whether it is by leaders."""
+    """Return the reasons against a proof that a policy is the best of this class; led: whether it is by leaders."""
     union = "that a policy is the best is proven by a union over its class"
     sized = policies.exact and np.isfinite(policies.log_size)
     return [
@@ -243,12 +243,12 @@ def faults_of_best(policies: PolicyClass, *, led: bool) -> list[str]:
 
 
 def same_policy(one: Policy, other: Policy) -> bool:
-    """Whether two policies are the same object, or have the same JSON."""
+    """Return whether two policies are the same object, or have the same JSON."""
     return one is other or as_read(one.to_json()) == as_read(other.to_json())
 
 
 def belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
-    """Whether the class has the policy; for a class that cannot say, whether one of its policies acts like it here."""
+    """Return whether the class has the policy; if it cannot decide, whether one of its policies acts alike here."""
     if policies.checks_membership:
         return policies.has(policy)
     actions = policy(contexts)
@@ -258,5 +258,5 @@ def belongs(policy: Policy, contexts: Contexts, policies: PolicyClass) -> bool:
 
 
 def near(one: float, two: float) -> bool:
-    """Whether two numbers are equal up to rounding."""
+    """Return whether two numbers are equal up to rounding."""
     return one == two or abs(one - two) <= 1e-9 * max(1.0, abs(two))

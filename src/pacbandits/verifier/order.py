@@ -1,9 +1,9 @@
 """The order in which rows count, derived again from the certificate and the rows.
 
 A log with rounds keeps them. Rows without rounds that stand in the order in which they occurred are cut into blocks:
-256 rows, and then as many as make all rows so far 1.4 times as many. Rows that are as good in any order are shuffled
-first, by a hash of their numbers, and one block ends at 55 % of them, where the leader settles. Rows without any order
-are one round, before which those that taught the policy class stand as another.
+256 rows, and then as many as make all rows so far 1.4 times as many. If any order is valid, rows are shuffled first, by
+a hash of their numbers, and one block ends at 55 % of them, where the leader settles. Rows without any order are one
+round, before which those that taught the policy class are another.
 
 `order_log` does this for a log in memory, a `RowOrder` for rows that an engine reads block by block: there the round of
 a row follows from its label, its number, or the hash of its number.
@@ -25,8 +25,8 @@ from pacbandits.errors import InputError
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
 
-HASHES_AT_A_TIME = 2**20  # to be light on memory
-BUCKET_BITS = 16  # of a hash, by which the rows of a rank are found
+HASHES_AT_A_TIME = 2**20  # to save memory
+BUCKET_BITS = 16  # leading bits of a hash, by which ranks are found
 NOT_EARLY = -1
 REPEATED = (
     "the log counts repeated interactions, so its rows cannot stand in the order in which they occurred; certify it "
@@ -35,12 +35,12 @@ REPEATED = (
 
 
 def has_rounds(log: Log) -> bool:
-    """Whether a log has more than one round."""
+    """Return whether a log has more than one round."""
     return bool((log.rounds != log.rounds[0]).any())
 
 
 def hashed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the hash of row numbers, or of people's, by which these are shuffled (splitmix64)."""
+    """Return the hash (splitmix64) of row or unit numbers, by which these are shuffled."""
     bits = numbers * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -54,8 +54,8 @@ def settling_row(rows: int) -> int:
 def block_ends(rows: int, *, shuffled: bool) -> IntArray:
     """Return the number of rows, or people, before the end of each block.
 
-    The last block may be longer than the log, which may still grow. Of shuffled rows it is known how many there are:
-    there one block ends at the settling row, and the last one with the log.
+    The last block may be longer than the log, which may still grow. The number of shuffled rows is known: one of their
+    blocks ends at the settling row, and the last one with the log.
     """
     ends = [FIRST_BLOCK_ROWS]
     for stop in (settling_row(rows), rows) if shuffled else (rows,):
@@ -71,10 +71,11 @@ def settling_round(rows: int, *, spared: int) -> int:
 
 
 def planned_sizes(counts: FloatArray, rows: int, *, ordered: bool, shuffled: bool) -> tuple[int, ...]:
-    """Return how many interactions, or people, each round may be said to have had planned before it began.
+    """Return the planned number of interactions, or people, of each round.
 
-    counts (rounds,): what each had in the end. rows: in all. ordered: whether the rounds are blocks of rows, whose
-    planned size is their length. Of other rounds no more is known than that they were played: as many as all before.
+    counts (rounds,): the actual numbers. rows: in all. ordered: whether the rounds are blocks of rows, whose planned
+    size is their length. For other rounds the plan is unknown: they are taken to be planned as large as all before
+    together.
     """
     if ordered:
         return tuple(int(size) for size in np.diff(block_ends(rows, shuffled=shuffled), prepend=0))
@@ -84,7 +85,7 @@ def planned_sizes(counts: FloatArray, rows: int, *, ordered: bool, shuffled: boo
 def order_log(log: Log, *, ordered: bool, shuffled: bool) -> Log:
     """Return the rows of a log that count, in the order that a certificate states, with the number of their block.
 
-    Of people who come back only the first visits count, except where all visits of a person can count together.
+    Only the first visits of returning people count, except if all visits of a person can count together.
     """
     in_rounds = has_rounds(log)
     if in_rounds or (ordered and not shuffled):
@@ -116,12 +117,12 @@ def weights_of(log: Log) -> FloatArray:
 
 
 def _people(log: Log) -> IntArray:
-    """Return the number (n,) of each row's person, in the order of their first rows; of each row, without people."""
+    """Return the number (n,) of each row's person, in the order of first rows; row numbers if there are no units."""
     return np.arange(len(log)) if log.units is None else number_units(log.units)
 
 
 def _first_visits(log: Log) -> Log:
-    """Return the first row of each person, by round and then as rows stand, with a remark on the others."""
+    """Return the first row of each person, by round and then by row, with a remark on the others."""
     if log.units is None or len(np.unique(log.units)) == len(log):
         return log
     seen, kept = set[int](), np.zeros(len(log), dtype=np.bool_)
@@ -137,13 +138,13 @@ class RowOrder:
 
     Early rows are the first ones in their order, as many as fit in memory. They alone teach the class and the model.
 
-    kind: by what rows are ordered: "label" of the round, "number" of the row, or "hash" of that number.
-    edges (rounds − 1,): where each round but the first begins, by that.
+    kind: the key of the order: "label" of the round, "number" of the row, or "hash" of that number.
+    edges (rounds − 1,): the key at which each round but the first begins.
     counts (rounds,): interactions in each round.
-    early: how many rows are early.
+    early: the number of early rows.
     first (early,): hashes of the early rows, rising; for "hash" alone.
-    starts (blocks, 2): where rows do not stand in the order of their labels, the place of the first row of each block
-        that is in one of the rounds that are early as a whole, and of the first in the round after them, `partial`.
+    starts (blocks, 2): if rows do not stand in the order of their labels, the place of the first row of each block that
+        is in one of the rounds that are early as a whole, and of the first in the round after them, `partial`.
     """
 
     kind: str
@@ -199,8 +200,8 @@ def order_by_label(
 ) -> RowOrder:
     """Return the order of rows that have rounds.
 
-    labels, counts (rounds,): the rounds, rising, and their interactions. early: how many rows may be. rising: whether
-    rows stand in the order of their rounds; otherwise it takes a pass over them to find which are early.
+    labels, counts (rounds,): the rounds, rising, and their interactions. early: the largest number of early rows.
+    rising: whether rows stand in the order of their rounds; otherwise a pass over them finds the early ones.
     """
     order = RowOrder("label", labels[1:], counts, min(early, source.n_rows))
     if rising or source.n_rows <= early:
@@ -214,7 +215,7 @@ def order_by_label(
 
 
 def order_by_number(ends: IntArray, *, rows: int, early: int, samples: int | None = None) -> RowOrder:
-    """Return the order of rows as they stand, in rounds that end before these row numbers.
+    """Return the order of rows by number, in rounds that end before these row numbers.
 
     samples: interactions of all, if there is one round of rows that occurred more than once.
     """
@@ -225,8 +226,8 @@ def order_by_number(ends: IntArray, *, rows: int, early: int, samples: int | Non
 def order_by_hash(rows: int, *, early: int) -> RowOrder:
     """Return the order of shuffled rows.
 
-    The hashes at which blocks begin are found in two passes over all numbers: the first counts how many hashes have
-    each of their leading bits, the second collects those among which the edges and the early rows must be.
+    Two passes over all numbers find the hashes at which blocks begin: the first counts hashes by their leading bits,
+    the second collects those among which the edges and the early rows must be.
     """
     ends, early = block_ends(rows, shuffled=True), min(early, rows)
     buckets, shift = 1 << BUCKET_BITS, np.uint64(64 - BUCKET_BITS)

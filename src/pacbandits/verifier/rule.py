@@ -1,11 +1,11 @@
 """The rule by which `certify` fixes class, model, stakes and leaders, followed again.
 
-A certificate that claims to follow the rule is held to it: a leader that was antedated, a stake chosen with hindsight
-or a model fitted to what it predicts would make a claim look stronger than it is. The rule for leaders: before a round,
-the favourite is the policy of largest estimated value less about one standard error, √v ≤ (v/ε + ε)/2 in its place as
-that is a sum over rows. It leads if it is better than the leader by what matters. Leaders are chosen anew once the data
-have grown by a quarter; where rows no longer fit in memory, once they have doubled. Where a leader settles, it is the
-simplest policy that the rows before cannot tell from the favourite.
+A certificate that claims to follow the rule is held to it: a backdated leader, a stake chosen with hindsight or a model
+fitted to the rewards it predicts would make a claim look stronger than it is. The rule for leaders: before a round, the
+favourite is the policy of largest estimated value less about one standard error, which (v/ε + ε)/2 ≥ √v replaces, as
+that is a sum over rows. It leads if it is better than the leader by a relevant amount. Leaders are chosen again once
+the data have grown by a quarter; once rows no longer fit in memory, when they have doubled. A leader that settles is
+the simplest policy that the rows before cannot distinguish from the favourite.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from pacbandits.verifier.order import weights_of
 from pacbandits.verifier.wealth import Wealth
 
 TIED = "a tie between policies was broken before it was seen who does better, for the leader of round"
-MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may tell apart otherwise
-LATE_GROWTH_FACTOR = 2.0  # by which the data have grown when a leader is chosen by a pass over rows not in memory
+MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may order otherwise
+LATE_GROWTH_FACTOR = 2.0  # growth of the data after which a leader is chosen by a pass over rows not in memory
 
-Findings = tuple[list[str], list[str], list[str]]  # faults, what was checked, what is taken on trust
+Findings = tuple[list[str], list[str], list[str]]  # faults, checked facts, assumptions
 
 
 class PolicyComparison(NamedTuple):
-    """Every policy of a class compared with one of them.
+    """A comparison of every policy of a class with one of them.
 
-    policies, contexts: the class as it is asked about the scores, and their contexts.
-    gaps, squares: scores whose sum over a policy's actions is its estimated gap, and the square of that one's error.
-    totals (A,): what the squares of each action sum to.
+    policies, contexts: the class in the form that takes the scores, and their contexts.
+    gaps, squares: scores whose sum over a policy's actions is its estimated gap, and the square of its error.
+    totals (A,): the sums of the squares of each action.
     """
 
     policies: PolicyClass
@@ -70,7 +70,7 @@ class PolicyComparison(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """By what errors are counted: about that of the gap of a policy which always takes the same action."""
+        """The scale of the penalty for errors: about the error of the gap of a policy with one action for all."""
         return min(max(float(np.sqrt(self.totals.mean())), MIN_CHOOSING_EPSILON), MAX_CHOOSING_EPSILON)
 
     @property
@@ -85,7 +85,7 @@ class PolicyComparison(NamedTuple):
         return self.policies.attained(self.contexts, self.scores, policy)
 
     def is_better(self, policy: Policy, *, epsilon: float, single: bool) -> bool:
-        """Whether a policy is so much better than the one compared with that it should lead.
+        """Return whether a policy is enough better than the one compared with to lead.
 
         single: whether all weight has to end at one policy, so that a change of leaders is expensive.
         """
@@ -97,13 +97,13 @@ class PolicyComparison(NamedTuple):
 
 
 class VerifiedRows(Protocol):
-    """The rows that a certificate speaks of, arranged as it states; in memory, or read by an engine.
+    """The rows of a certificate, arranged as it states; in memory, or read by an engine.
 
     late: compares policies by rows that are not in memory; None if all are.
     told: the facts about the log.
-    n_rows: before rows were arranged.
+    n_rows: the number of rows before they were arranged.
     digest: of the log.
-    counts (rounds,): interactions, or people, in each round that bets go by.
+    counts (rounds,): interactions, or people, in each round of the bets.
     labels (rounds,): of the rounds of the early rows.
     has_order: whether some rows are known to have come before others.
     sizes (rounds,): interactions, or people, planned for each round.
@@ -151,7 +151,7 @@ class VerifiedRows(Protocol):
 
 
 class LateRows(Protocol):
-    """All rows of a large log, wherever they are, by which its later leaders are chosen."""
+    """All rows of a large log, in memory or in files, by which its later leaders are chosen."""
 
     def compare(self, policies: PolicyClass, leader: Policy, *, before: int) -> PolicyComparison:
         """Compare every policy with a leader by all rows of the rounds before one."""
@@ -178,7 +178,7 @@ def follow_rule(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> Fi
 
 
 def _wrong_choices(c: Certificate, rows: VerifiedRows, policies: PolicyClass, *, given: bool) -> Iterator[str]:
-    """Check all that the rule fixes but who leads; given: whether the model was."""
+    """Yield faults in all choices of the rule except the leaders; given: whether the model was given."""
     if c.bets.multipliers != EXPERT_STAKES or set(c.bets.scales) != {1.0} or c.bets.share != CAP_SHARE:
         yield "the stakes are not those that certify fixes in advance"
     if not given and c.model != first_model(rows.early).to_json():
@@ -198,8 +198,8 @@ def _wrong_choices(c: Certificate, rows: VerifiedRows, policies: PolicyClass, *,
 def _wrong_leaders(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> tuple[list[str], list[str]]:
     """Check that the leader of every round is the policy that the rows before it favour; return faults and ties.
 
-    Policies that act alike on all contexts known before a round are one, and the first of them leads. Where the rows
-    before cannot tell two policies apart, another machine may break the tie otherwise: then the stated one leads.
+    Policies that act alike on all contexts known before a round are one, and the first of them leads. If the rows
+    before cannot distinguish two policies, another machine may break the tie otherwise: then the stated one leads.
     """
     told, early, weights = c.leaders, rows.early, weights_of(rows.early)
     assert told is not None
@@ -245,13 +245,13 @@ def _wrong_leaders(c: Certificate, rows: VerifiedRows, policies: PolicyClass) ->
 
 
 def _first_alike(leaders: tuple[Policy, ...], policy: Policy, contexts: Contexts) -> int | None:
-    """Return the first of the leaders that acts as a policy does on all these contexts."""
+    """Return the number of the first leader that acts as a policy does on all these contexts; None if there is none."""
     own = policy(contexts)
     return next((j for j, other in enumerate(leaders) if np.array_equal(other(contexts), own)), None)
 
 
 def _tied(compared: PolicyComparison | None, policies: PolicyClass, chosen: Policy, theirs: Policy) -> bool:
-    """Whether a comparison cannot tell two policies of the class apart, but by rounding."""
+    """Return whether a comparison distinguishes two policies of the class by no more than rounding."""
     if compared is None or (policies.checks_membership and not policies.has(theirs)):
         return False
     best = compared.score(chosen)
@@ -268,10 +268,10 @@ def _choose(
     single: bool,
     simple: bool,
 ) -> tuple[Policy, PolicyComparison | None]:
-    """Return who leads from a round on, and the comparison by which it was chosen, if there was one.
+    """Return the leader from a round on, and the comparison by which it was chosen, if there was one.
 
     leader: until then. complete: whether all rows before the round are early ones. single: whether a change of leaders
-    is expensive. simple: whether the simplest policy leads that cannot be told from the favourite.
+    is expensive. simple: whether the simplest policy leads that cannot be distinguished from the favourite.
     """
     early = rows.early
     if leader is not None and rows.late is not None and not complete:
@@ -306,7 +306,7 @@ def _choose(
 class GroupedRows:
     """Rows in memory, added up by context: rows with the same context id are one.
 
-    contexts: the m distinct ones.
+    contexts: the m distinct contexts.
     """
 
     def __init__(self, log: Log, predictions: FloatArray) -> None:
@@ -317,8 +317,8 @@ class GroupedRows:
             return
         _, first, which = np.unique(log.contexts.ids, return_index=True, return_inverse=True)
         self.contexts, self._which = log.contexts.take(first), which
-        # As if the round of a row had been drawn at random: the mean of the propensities of a context, or the harmonic
-        # mean over the rows that played the action where others are not known.
+        # The propensities are as if the round of a row had been drawn at random: the mean propensities of a context, or
+        # the harmonic mean over the rows that played the action if the others are unknown.
         shape, here = (len(first), log.n_actions), (which, log.actions)
         if log.least is None:
             sums = self._by_context(self.weights[:, None] * log.propensities)
@@ -371,18 +371,18 @@ def gaps_to(rows: Log, predictions: FloatArray, reference: IntArray, played: Flo
 
 
 def fewest_to_teach(spec: str) -> int:
-    """Return how many interactions, or people, must teach the class of a name at the least."""
+    """Return the smallest number of interactions, or people, that must teach the class of a name."""
     try:
         many = goes_by_shares(spec)
-    except InputError:  # of a file that was altered
+    except InputError:  # the file was altered
         many = False
     return MIN_SHARE_LEARNING_INTERACTIONS if many else MIN_LEARNING_INTERACTIONS
 
 
 def learn_policies(spec: str, rows: VerifiedRows, contexts: Contexts | None) -> tuple[PolicyClass, Learning | None]:
-    """Learn the class of a name again, and record from what: from contexts, or else from the first rows of the log.
+    """Learn the class of a name again, from contexts or else from the first rows of the log; return it and the record.
 
-    None in the place of the record for a class that learns nothing from contexts.
+    The record is None for a class that learns nothing from contexts.
     """
     log = rows.early
     if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
@@ -419,7 +419,7 @@ def learn_policies(spec: str, rows: VerifiedRows, contexts: Contexts | None) -> 
 def learn_again(c: Certificate, rows: VerifiedRows, policies: PolicyClass, contexts: Contexts | None) -> Findings:
     """Check that the class is the one that its name and the rows, or the contexts, that taught it give.
 
-    contexts: from before the experiment, if the class was learnt from such and the reader has them.
+    contexts: from before the experiment, if the class was learnt from such and they are available.
     """
     learning, kind = c.learning, "the policy class"
     if learning is None:

@@ -45,10 +45,10 @@ from pacbandits.verifier.wealth import Wealth, log_wealth
 MAX_WEALTH_BITS = 36
 ROWS_OF_MAX_BITS = 2**25  # the logarithms of more rows might not fit into 64 bits
 MAX_WHOLE = 2.0**62  # of one row
-SIZE_SHIFT = 20  # the sizes of rows are added up without their last bits, to see whether the sums had room
+SIZE_SHIFT = 20  # bits dropped from the numbers whose sizes are added up to detect overflow
 MAX_SIZE_SUM = 2**62 >> SIZE_SHIFT
 GAP_BITS, SQUARE_BITS = 24, 16
-MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of one row; larger ones are cut, as they serve to choose and not to prove
+MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of one row; larger ones are cut, as they only serve to choose
 
 
 @runtime_checkable
@@ -81,12 +81,12 @@ class CountedSource(Source, Protocol):
 class LargeLog:
     """The facts about a large log that are known without its rows.
 
-    rows, samples: how many there are, and how many interactions with repeats.
-    n_actions, action_names, reward_range, dates, assumed: as of a `Log`.
+    rows, samples: the numbers of rows, and of interactions with repeats.
+    n_actions, action_names, reward_range, dates, assumed: as in a `Log`.
     fixed_split: whether all rows have the same propensities, and these are all known.
     round_counts: interactions by the label of their round.
     rounds_rise: whether rows stand in the order of their rounds.
-    max_repeats: the most often that a row occurred.
+    max_repeats: the largest number of repeats of a row.
     """
 
     rows: int
@@ -111,10 +111,11 @@ class LargeLog:
 
     @classmethod
     def of(cls, source: Source) -> LargeLog:
-        """The facts about the rows of a source.
+        """Return the facts about the rows of a source.
 
         Raises:
-            InputError: When the log needs all rows at once: it has people who come back, or late rewards.
+            InputError: If it has units, late rewards or features of actions, which need all rows at once; or if the
+            rows of the source were not counted.
         """
         log = source.log if isinstance(source, LogSource) else None
         told = source if log is None else log
@@ -147,9 +148,9 @@ class SummedRows:
     order: the round of each row.
     ordered, shuffled: whether rows are cut into blocks, and whether they were shuffled before.
     early: the early rows, with the number of their round.
-    watched: every so many-th row, as they stand, to look for drift in.
+    watched: every k-th row, to test for drift.
     digest: of all rows.
-    limits: how many rows are early, and how many watched.
+    limits: the numbers of early and watched rows.
     predictions (n, A): for the early rows, once a reward model was given.
     models: of the rounds, once one was given.
     """
@@ -197,7 +198,7 @@ class SummedRows:
 
     @property
     def rounding(self) -> float:
-        """The most by which the certificate's sum may be lower: one unit of the whole numbers a row."""
+        """The most by which the certificate's sum may be lower: one unit of the whole numbers per row."""
         return float(np.ldexp(self.told.rows, -wealth_bits(self.told.samples)))
 
     def settling_round(self, spared: int) -> int | None:
@@ -257,10 +258,10 @@ class SummedRows:
 def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimits | None = None) -> SummedRows:
     """Read all rows once: arrange them as the certificate states, digest them, and keep the early ones.
 
-    limits: instead of those that the certificate records.
+    limits: replaces those that the certificate records.
 
     Raises:
-        InputError: When the rows cannot be arranged so.
+        InputError: If the rows cannot be arranged so.
     """
     limits = c.limits if limits is None else limits
     told, head = LargeLog.of(source), next(iter(source.blocks(0, 1)))
@@ -306,7 +307,7 @@ def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimi
 class FirstReading:
     """The early rows, every step-th row, and the digest of every block.
 
-    Each row that is kept has a place of its own, where the block that has it adds its bits to zeros.
+    Each gathered row has its own place, where the block that has it adds its bits to zeros.
     """
 
     order: RowOrder
@@ -333,7 +334,7 @@ class FirstReading:
 
 
 def _bits(rows: Log, rounds: IntArray) -> NDArray[np.int64]:
-    """Return the bits (n, width) of rows, with these rounds in the place of their own."""
+    """Return the bits (n, width) of rows, with these rounds instead of their own."""
     numbers = [rows.contexts.features, rows.rewards[:, None], rows.propensities]
     numbers += [] if rows.least is None else [rows.least]
     whole = [rows.actions, rounds, rows.repeats, *([] if rows.contexts.ids is None else [rows.contexts.ids])]
@@ -342,7 +343,7 @@ def _bits(rows: Log, rounds: IntArray) -> NDArray[np.int64]:
 
 
 def _log_of_bits(bits: NDArray[np.int64], head: Log) -> Log:
-    """Return the rows whose bits these are; head: a block of the same log, for everything that rows share."""
+    """Return the rows with these bits; head: a block of the same log, for everything that rows share."""
     d, n_actions, n = head.contexts.n_features, head.n_actions, len(bits)
     widths = [d, 1, n_actions, *([] if head.least is None else [n_actions])]
     *numbers, whole = np.split(bits, np.cumsum(widths), axis=1)
@@ -427,14 +428,14 @@ class WealthQuestion:
 
 
 def wealth_bits(samples: int) -> int:
-    """Return the bits after the point to which the log-wealth of each of so many rows is rounded."""
+    """Return the fractional bits to which the log-wealth of each of so many rows is rounded."""
     return MAX_WEALTH_BITS - max(0, math.ceil(math.log2(samples / ROWS_OF_MAX_BITS)))
 
 
 def round_down(wealth: FloatArray, bits: int) -> tuple[NDArray[np.int64], int]:
-    """Return log-wealth (n, W) as whole numbers of 2^−bits, and the size of what is added by them, in larger units.
+    """Return log-wealth (n, W) as whole numbers of 2^−bits, and the approximate sum of their absolute values.
 
-    The size is `MAX_SIZE_SUM` where a single number does not fit into 64 bits.
+    That is the sum of the largest of each row, less its last bits; `MAX_SIZE_SUM` if one does not fit into 64 bits.
     """
     whole = np.floor(np.ldexp(wealth, bits))
     if not (np.abs(whole) < MAX_WHOLE).all():
@@ -454,7 +455,7 @@ class GapQuestion:
     """Doubly robust gaps of all actions to a leader's, and their squares, over the rows of the rounds before one.
 
     The sum is by the class (`summing`), or by the parts of the contexts on which the leader acts alike (`parts`: the
-    class that knows them, and how many there are).
+    class that knows them, and their number).
     """
 
     order: RowOrder

@@ -1,8 +1,8 @@
 """Verify a certificate against its rows.
 
 Every figure is computed again from its definition; class, model, stakes and leaders are derived again as far as they
-follow from the rows. No module that makes certificates is imported: what is shared are the record of the certificate,
-the constants both sides agree on, the oracle of the policy class, the reward models, and the engines that add whole
+follow from the rows. No module that makes certificates is imported: shared are only the record of the certificate, the
+constants both sides agree on, the oracle of the policy class, the reward models, and the engines that add whole
 numbers. The assumptions that a certificate lists cannot be verified from a log.
 """
 
@@ -55,11 +55,11 @@ from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth,
 class Verdict:
     """The outcome of a verification.
 
-    faults: what does not hold, in words; empty for a good certificate.
-    value: the least log-wealth, computed anew; None if a fault was found before.
+    faults: the faults found, in words; empty for a good certificate.
+    value: the minimum log-wealth, computed again; None if a fault was found before.
     checked: what else was derived again, in words.
     trusted: what could have been derived again with more data at hand, in words.
-    alarms: where the log contradicts an assumption of the claim, in words; the proof itself may still be right.
+    alarms: the evidence in the log against an assumption of the claim, in words; the proof itself may still be right.
     """
 
     faults: tuple[str, ...]
@@ -83,14 +83,14 @@ def verify_log(
 ) -> Verdict:
     """Verify a certificate against its log in memory.
 
-    contexts: that the class was learnt from before the log, if the reader has them. model: the reward model, if it
-    cannot be made from its description in the certificate.
+    contexts: those from before the log that the class was learnt from, if available. model: the reward model, if its
+    description in the certificate does not suffice to make it.
     """
     return _with_rule(c, *_recomputed(c, log, policies, model), policies, contexts)
 
 
 def recompute(c: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Verdict:
-    """Verify the figures of a certificate alone, whatever its class, stakes and leaders follow from."""
+    """Verify the figures of a certificate alone, taking its class, stakes and leaders as given."""
     return _recomputed(c, log, policies, model)[0]
 
 
@@ -104,7 +104,7 @@ def verify_rows(
     model: RewardModel | None = None,
     limits: RowLimits | None = None,
 ) -> tuple[Verdict, Log]:
-    """Verify a certificate by sums over the rows of a source; also return the rows to look for drift in."""
+    """Verify a certificate by sums over the rows of a source; also return the rows to test for drift."""
     try:
         rows = read_rows(c, source, engine=engine, limits=limits)
     except InputError as error:
@@ -118,7 +118,7 @@ def verify_rows(
 
 
 def watched_rows(c: Certificate, log: Log) -> Log:
-    """Return the rows of a log to look for drift in: all, or every so many-th for a certificate by sums."""
+    """Return the rows of a log to test for drift: all, or every k-th for a certificate by sums."""
     step = -(-len(log) // c.limits.watched) if c.summed else 1
     return log if step == 1 else log.take(np.arange(0, len(log), step))
 
@@ -149,7 +149,7 @@ def _recomputed(
 def _with_rule(
     c: Certificate, verdict: Verdict, rows: VerifiedRows | None, policies: PolicyClass, contexts: Contexts | None
 ) -> Verdict:
-    """Return a verdict on the figures with that on class, model, stakes and leaders."""
+    """Return the verdict on the figures together with that on class, model, stakes and leaders."""
     if rows is None or not verdict.good:
         return verdict
     found = learn_again(c, rows, policies, contexts), follow_rule(c, rows, policies)
@@ -186,10 +186,10 @@ def _figures(
     known: dict[float, Wealth] = {}
 
     def least(epsilon: float) -> float:
-        """The least log-wealth over the class; with leaders ε stands beside the wealth of rows, which is kept."""
+        """Return the minimum log-wealth over the class; with leaders, ε is added to the cached wealth of rows."""
         inside = epsilon if c.leaders is None else 0.0
         if inside not in known:
-            known.clear()  # of large logs there is room for one
+            known.clear()  # memory holds one of a large log
             known[inside] = rows.wealth(c, book, policies, epsilon=inside)
         return least_wealth(c, known[inside], led_wealth(c, book, counts, epsilon=epsilon))
 
@@ -213,9 +213,9 @@ def _figures(
 
 
 def _unseen(c: Certificate, contexts: Contexts, policies: PolicyClass, *, counted: float) -> float:
-    """Return what the best policy of a log may lack on contexts that it never contains: 1 − (0.1 δ/|Π|)^(1/n).
+    """Bound the value lost on contexts that the log never contains: 1 − (0.1 δ/|Π|)^(1/n).
 
-    It is 0 where the log has all contexts that there are. counted: n, interactions, or people, that bet.
+    It is 0 if the log has all contexts. counted: n, the number of interactions, or people, that bet.
     """
     ids: set[int] = set() if contexts.ids is None else set(contexts.ids.tolist())
     if policies.n_contexts and set(range(policies.n_contexts)) <= ids:
@@ -229,10 +229,10 @@ class MemoryRows:
     """The rows of a log in memory.
 
     early: all rows in their order.
-    told: the same with the rows that taught the class as a round of their own, which bets go by.
+    told: the same with the rows that taught the class as a round of their own; bets are by these rounds.
     rounds (n,): of these, from 0.
     counts (rounds,): interactions, or people, in each.
-    n_rows: before they were arranged.
+    n_rows: the number of rows before they were arranged.
     digest: of the log.
     ordered, shuffled: whether rows are cut into blocks, and whether they were shuffled before.
     predictions (n, A): once a reward model was given.

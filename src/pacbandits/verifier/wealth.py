@@ -19,7 +19,7 @@ from pacbandits.records import Contexts, Log
 from pacbandits.verifier.figures import LeaderBook
 from pacbandits.verifier.order import weights_of
 
-ROWS_AT_A_TIME = 2**14  # to be light on memory
+ROWS_AT_A_TIME = 2**14  # to save memory
 
 
 def log_wealth(
@@ -77,7 +77,7 @@ def score(rows: Log, predictions: FloatArray, reference: IntArray, stake: float,
     f₂ = min(1 − g(1 − f, λ/p), pM), X = f₁ − f₂ + (r − f₁)/p · 1{π = a} − (r − f₂)/p · 1{q = a}, and 0 where π = q.
     """
     numbers, p, played = np.arange(len(rows)), rows.bounds, rows.played_propensities[:, None]
-    # A reward that is not in counts as it would be worst for q: 0 where q played, and 1 elsewhere.
+    # A pending reward counts at its worst for q: 0 if q's action was played, else 1.
     worst = np.where(rows.actions == reference, 0.0, 1.0)
     reward = np.where(np.isnan(rows.rewards), worst, rows.rewards)[:, None]
     each, most = stake / np.maximum(p, 1e-12), p * cap[:, None]
@@ -103,8 +103,9 @@ def _room_above(mean: FloatArray, stake: FloatArray) -> FloatArray:
 class Wealth(NamedTuple):
     """The log-wealth of all rows against every policy.
 
-    policies: the class, as it is asked about these scores. contexts: of the scores. scores: one array for each expert
-    of the certificate, whose sum over a policy's actions is the log-wealth against it.
+    policies: the class, in the form that takes these scores.
+    contexts: of the scores.
+    scores: one array per expert of the certificate, whose sum over a policy's actions is the log-wealth against it.
     """
 
     policies: PolicyClass
@@ -113,11 +114,11 @@ class Wealth(NamedTuple):
 
 
 def least_wealth(c: Certificate, wealth: Wealth, beside: Sequence[float]) -> float:
-    """Return the least log-wealth over the class, by the experts and the search that the certificate names.
+    """Return the minimum log-wealth over the class, by the experts and the search that the certificate names.
 
-    `min_π log Σ_k e^{S_k(π) + b_k}/K`; of an argmax oracle the lower bound `min_π Σ_k w_k (S_k(π) + b_k) + H(w)`.
+    `min_π log Σ_k e^{S_k(π) + b_k}/K`; with an argmax oracle the lower bound `min_π Σ_k w_k (S_k(π) + b_k) + H(w)`.
 
-    beside: b_k, what each expert has whatever the policy.
+    beside: b_k, additional log-wealth of each expert, the same for every policy.
     """
     policies, contexts, scores = wealth
     begun = float(np.log(len(c.bets)))  # each of the K experts began with 1/K
@@ -136,10 +137,10 @@ def least_wealth(c: Certificate, wealth: Wealth, beside: Sequence[float]) -> flo
 
 
 def least_rival_wealth(c: Certificate, wealth: Wealth, own: IntArray) -> float:
-    """Return the least log-wealth over the policies that act unlike the certified one on some row; ∞ if none does.
+    """Return the minimum log-wealth over the policies that differ from the certified one on some row; ∞ if none does.
 
-    own (n,): actions of the certified policy. A listed class is looked through. Another one is asked, for the rows of
-    each context, for the least where the policy's own action there costs more than everything else.
+    own (n,): actions of the certified policy. A listed class is searched exhaustively. For another class, the oracle
+    minimises once per context, with a penalty on the certified policy's own action there.
     """
     policies, contexts, scores = wealth
     rows, begun = np.arange(len(own)), float(np.log(len(c.bets)))
@@ -166,7 +167,7 @@ def _combination(share: float | None) -> tuple[float, float]:
 
 
 def _rows_by_context(contexts: Contexts) -> list[list[int]]:
-    """Return the rows of every distinct context, told apart by id, features and φ."""
+    """Return the rows of every distinct context, distinguished by id, features and φ."""
     found: dict[bytes, list[int]] = {}
     for row, features in enumerate(contexts.features):
         known = [features.tobytes()]

@@ -1,1 +1,1 @@
-"""Certificates of logs of any size: whole-number sums over rows, made wherever these are."""
+"""Certificates of logs of any size, by whole-number sums over rows in memory, in files or at workers."""

@@ -1,8 +1,8 @@
-"""The order in which the rows of a large log count, told row by row without having them all.
+"""The order in which the rows of a large log count, computed row by row without having all rows.
 
-Rounds are as the log has them. Rows without rounds are cut into blocks by their numbers if they stand in order. Where
-any order will do they are shuffled: by the ranks of scrambled row numbers, as `pacbandits.certificate.conventions` has
-it, so that which block a row is in follows from its number and from how many rows there are.
+Rounds are those of the log. Rows without rounds are cut into blocks by their numbers if they stand in order. If any
+order is valid they are shuffled by the ranks of hashed row numbers, as in `pacbandits.certificate.conventions`, so that
+the block of a row follows from its number and the number of rows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pacbandits.records import Log
 from pacbandits.rewards.base import scrambled
 
 NOT_EARLY = -1
-BUCKET_BITS = 16  # of scrambled numbers, by which ranks are looked for
+BUCKET_BITS = 16  # leading bits of hashes, by which ranks are found
 
 
 class Arrangement(Protocol):
-    """In which round each row counts, and which rows come early.
+    """The round of each row, and the early rows.
 
-    counts (rounds,): how many interactions each round has.
-    early: how many rows are early: the first ones, which may teach whatever comes later.
+    counts (rounds,): the number of interactions of each round.
+    early: the number of early rows: the first ones, which may teach for later ones.
     """
 
     @property
@@ -38,11 +38,11 @@ class Arrangement(Protocol):
     def early(self) -> int: ...
 
     def rounds_of(self, start: int, block: Log) -> IntArray:
-        """The round (n,) of each row of a block, counted from 0 without gaps; start: the number of its first row."""
+        """Return the round (n,) of each row of a block, from 0 without gaps; start: the number of its first row."""
         ...
 
     def places_of(self, start: int, block: Log) -> IntArray:
-        """The place (n,) of each row of a block among the early ones, -1 for those that are not."""
+        """Return the place (n,) of each row of a block among the early ones, -1 for the others."""
         ...
 
 
@@ -53,15 +53,15 @@ def _first_places(start: int, block: Log, early: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class ByRound:
-    """Rounds that the log has; the rows of the first of them are the early ones, as far as these go.
+    """The rounds of the log; early rows are those of the first rounds, as far as these go.
 
-    Which rows are early must not depend on later rounds, and where these stand between others, to be one of the first
-    rows does. So early are all rows of the first rounds, and of the next one those that stand first.
+    Which rows are early must not depend on later rounds; if rounds are interleaved, being one of the first rows does.
+    So all rows of the first rounds are early, and the first rows of the next one.
 
     numbers (rounds,): of the rounds, rising.
     counts (rounds,): interactions in each.
-    early: how many rows are.
-    mixed: where early rows stand, if rows do not stand in the order of their rounds.
+    early: the number of early rows.
+    mixed: the places of early rows, if rows do not stand in the order of their rounds.
     """
 
     numbers: IntArray
@@ -81,9 +81,9 @@ class ByRound:
 
 @dataclass(frozen=True, eq=False)
 class MixedPlaces:
-    """The places of early rows where rows do not stand in the order of their rounds.
+    """The places of early rows if rows do not stand in the order of their rounds.
 
-    whole: how many rounds are early with all their rows.
+    whole: the number of rounds whose rows are all early.
     starts (blocks, 2): in each block the place of the first row of those rounds, and of the next one.
     """
 
@@ -91,7 +91,7 @@ class MixedPlaces:
     starts: IntArray
 
     def places_of(self, start: int, rounds: IntArray) -> IntArray:
-        """The place (n,) of each row of a block, -1 for those of later rounds; rounds (n,): of its rows."""
+        """Return the place (n,) of each row of a block, -1 for those of later rounds; rounds (n,): of its rows."""
         places = np.full(len(rounds), NOT_EARLY, dtype=np.int64)
         for begun, mine in zip(self.starts[start // ROWS_PER_BLOCK], _early_kinds(rounds, self.whole), strict=True):
             places[mine] = begun + np.arange(int(mine.sum()))
@@ -99,17 +99,17 @@ class MixedPlaces:
 
 
 def _early_kinds(rounds: IntArray, whole: int) -> tuple[BoolArray, BoolArray]:
-    """Which rows (n,) are of the first rounds, and which of the next one."""
+    """Return which rows (n,) belong to the first rounds, and which to the next one."""
     return rounds < whole, rounds == whole
 
 
 @dataclass(frozen=True, eq=False)
 class EarlyCounts:
-    """How many rows (blocks, 2) of the first rounds, and of the next one, each block has.
+    """The number of rows (blocks, 2) of the first rounds, and of the next one, in each block.
 
     numbers (rounds,): of the rounds, rising.
-    whole: how many rounds come first.
-    n_blocks: how many blocks there are.
+    whole: the number of first rounds.
+    n_blocks: the number of blocks.
     """
 
     numbers: IntArray
@@ -128,9 +128,9 @@ class EarlyCounts:
 class ByRow:
     """Blocks of rows in their order.
 
-    ends (rounds,): before which row each ends; the last may be beyond all rows.
+    ends (rounds,): the row before which each ends; the last may be beyond all rows.
     counts (rounds,): interactions in each.
-    early: how many rows are.
+    early: the number of early rows.
     """
 
     ends: IntArray
@@ -149,10 +149,10 @@ class ByRow:
 class Shuffled:
     """Blocks of shuffled rows.
 
-    ends (rounds,): before which rank each ends.
-    edges (rounds − 1,): scrambled numbers from which on each but the first begins.
-    first (early,): the least scrambled numbers, rising: those of the early rows.
-    n_rows: how many there are.
+    ends (rounds,): the rank before which each ends.
+    edges (rounds − 1,): the hash at which each but the first begins.
+    first (early,): the smallest hashes, rising: those of the early rows.
+    n_rows: the number of rows.
     """
 
     ends: IntArray
@@ -182,15 +182,15 @@ def _scrambled(start: int, count: int) -> NDArray[np.uint64]:
 
 
 def in_rows(n_rows: int, *, early: int) -> ByRow:
-    """Blocks of rows that stand in the order in which they occurred."""
+    """Return blocks of rows that stand in the order in which they occurred."""
     ends = block_ends(n_rows)
     return ByRow(ends, _rows_between(ends, n_rows), min(early, n_rows))
 
 
 def in_two(n_rows: int, *, samples: int, spared: int, early: int) -> ByRow:
-    """The first rows, which only teach, and all others: of rows that stand in no order.
+    """Return the first rows, which only teach, and all others, for rows without an order.
 
-    samples: interactions, repeats included. Where some rows are spared, each must have occurred once.
+    samples: interactions, repeats included. If some rows are spared, each must have occurred once.
     """
     if not spared:
         return ByRow(np.array([n_rows]), np.array([float(samples)]), min(early, n_rows))
@@ -199,14 +199,14 @@ def in_two(n_rows: int, *, samples: int, spared: int, early: int) -> ByRow:
 
 
 def _rows_between(ends: IntArray, n_rows: int) -> FloatArray:
-    """How many of so many rows each block (rounds,) has."""
+    """Return the number of rows of each block (rounds,)."""
     return np.diff(np.minimum(ends, n_rows), prepend=0).astype(np.float64)
 
 
 def by_mixed_rounds(source: Source, numbers: IntArray, counts: FloatArray, *, early: int, engine: Engine) -> ByRound:
-    """Rounds of rows that do not stand in their order; it takes a pass to find which rows are early.
+    """Return rounds of rows that do not stand in their order, after a pass to find the early rows.
 
-    numbers, counts (rounds,): of the rounds, and how many interactions each has. early: how many rows may be.
+    numbers, counts (rounds,): of the rounds, and their interactions. early: the largest number of early rows.
     """
     whole, n_blocks = int(np.searchsorted(np.cumsum(counts), early, side="right")), count_blocks(source.n_rows)
     (found,) = engine.ask(source, EarlyCounts(numbers, whole, n_blocks), what="looking for the first rounds")
@@ -217,7 +217,7 @@ def by_mixed_rounds(source: Source, numbers: IntArray, counts: FloatArray, *, ea
 
 
 def in_shuffled_rows(n_rows: int, *, early: int) -> Shuffled:
-    """Blocks of rows that are as good in any order."""
+    """Return blocks of shuffled rows."""
     ends, early = planned_ends(n_rows), min(early, n_rows)
     ranked = values_at_ranks(n_rows, np.array([*ends[:-1], early], dtype=np.int64))
     below = np.sort(numbers_below(n_rows, ranked[-1], early))
@@ -225,9 +225,10 @@ def in_shuffled_rows(n_rows: int, *, early: int) -> Shuffled:
 
 
 def values_at_ranks(n_rows: int, ranks: IntArray) -> NDArray[np.uint64]:
-    """Scrambled row numbers at these ranks (k,) among those of so many rows; the largest number there is for the last.
+    """Return the hashes of row numbers at these ranks (k,); 2^64 − 1 for a rank beyond the last row.
 
-    In two passes over the numbers: how many have each of their first bits, and all that have those of a rank.
+    Two passes over the numbers: the first counts hashes by their leading bits, the second collects those with the
+    leading bits of a rank.
     """
     counts = np.zeros(1 << BUCKET_BITS, dtype=np.int64)
     count_buckets(n_rows, counts)
@@ -245,7 +246,7 @@ def values_at_ranks(n_rows: int, ranks: IntArray) -> NDArray[np.uint64]:
 
 @kernel
 def scramble(number: int) -> np.uint64:
-    """The same as `pacbandits.rewards.base.scrambled`, of one number."""
+    """Return the hash of one number, as `pacbandits.rewards.base.scrambled`."""
     bits = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -253,14 +254,14 @@ def scramble(number: int) -> np.uint64:
 
 @kernel
 def count_buckets(n_rows: int, counts: IntArray) -> None:
-    """Add to counts how many scrambled numbers begin with each combination of bits."""
+    """Add to counts the number of hashes with each combination of leading bits."""
     for number in range(n_rows):
         counts[scramble(number) >> np.uint64(48)] += 1
 
 
 @kernel
 def numbers_in(n_rows: int, wanted: NDArray[np.bool_], count: int) -> NDArray[np.uint64]:
-    """The scrambled numbers whose first bits are wanted; count: how many there are."""
+    """Return the hashes whose leading bits are wanted; count: their number."""
     out = np.empty(count, dtype=np.uint64)
     found = 0
     for number in range(n_rows):
@@ -273,7 +274,7 @@ def numbers_in(n_rows: int, wanted: NDArray[np.bool_], count: int) -> NDArray[np
 
 @kernel
 def numbers_below(n_rows: int, limit: np.uint64, count: int) -> NDArray[np.uint64]:
-    """The scrambled numbers below a limit, the first `count` that are found."""
+    """Return the `count` hashes below a limit; all hashes if count is n_rows."""
     out = np.empty(count, dtype=np.uint64)
     found = 0
     for number in range(n_rows):

@@ -1,11 +1,11 @@
-"""What a certificate by sums will take, told before rows are read; and a refusal where an engine cannot do it.
+"""The predicted time and memory of a certificate by sums; and a refusal if an engine cannot compute it.
 
 Legend: n rows, d features, A actions, K experts, C cells (all bins squared, for trees of depth 2), P pairs of features,
 w workers. Work on every row, in seconds of one core:
 
-    look        A + 4 numbers (no feature that is a number), once, by whoever opens files
-    reading     d + A + 2 numbers, in every pass; named by a digest in the first
-    predicting  a model of d features for A actions, in every pass that makes scores
+    look        A + 4 numbers (no feature that is a number), once, when files are opened
+    reading     d + A + 2 numbers, in every pass; digested in the first
+    predicting  a model of d features for A actions, in every pass that computes scores
     betting     K A logarithms, and K A scores added for P pairs
     comparing   2 A scores added for P pairs
 
@@ -46,33 +46,33 @@ SECONDS_PER_NUMBER_NAMED = 5.5e-9
 SECONDS_PER_ROW_ARRANGED = 0.25e-6
 SECONDS_PER_FEATURE_CUT = 40e-9
 SECONDS_PER_ROW_PREDICTED, SECONDS_PER_FEATURE_AND_ACTION_PREDICTED = 1.1e-6, 11e-9
-SECONDS_PER_LOGARITHM = 40e-9  # of an expert, with all that is around it
+SECONDS_PER_LOGARITHM = 40e-9  # of an expert, with the computation of its score
 SECONDS_PER_PAIR, SECONDS_PER_ADDITION = 10e-9, 0.65e-9
 SECONDS_PER_EARLY_ROW, SECONDS_PER_EARLY_FEATURE_AND_ACTION = 17e-6, 0.22e-6  # models and leaders of all blocks
-SECONDS_OF_A_CERTIFICATE = 6.0  # imports, searches in sums, signs of drift
+SECONDS_OF_A_CERTIFICATE = 6.0  # imports, searches in sums, tests for drift
 
 BYTES_OF_A_PROCESS = 3.2e8
 BLOCK_COPIES = 4  # of the rows of a block: as they are read, as a log, predicted, rounded
-GATHERED_COPIES = 1.5  # of rows that are held, with what is made from them
+GATHERED_COPIES = 1.5  # of rows that are kept in memory, with derived arrays
 BYTES_PER_NUMBER = 8
-OWN_COLUMNS = 4  # of a row beside its features and propensities: action, reward, round, repeats
-MANY_WORKERS, JOINED_BY_WORKERS = 16, 8  # of Dask: from where on sums are joined by workers, so many at a time
+OWN_COLUMNS = 4  # of a row besides its features and propensities: action, reward, round, repeats
+MANY_WORKERS, JOINED_BY_WORKERS = 16, 8  # of Dask: with this many workers, workers join sums, so many at a time
 IN_HAND_PER_WORKER, TASKS_PER_WORKER = 2, 4
-CARD_SHARE = 0.8  # of a card's memory, that may be taken
+CARD_SHARE = 0.8  # of a card's memory that may be used
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the work of a certificate depends on.
+    """The sizes that determine the cost of a certificate.
 
     rows: n.
     features: d.
     actions: A.
-    cells: C, that a score is added up in.
-    pairs: P, how often each score of a row is added.
+    cells: C, in which scores are added up.
+    pairs: P, the number of additions of each score of a row.
     experts: K.
-    late_choices: how often a leader is chosen by passes over all rows so far.
-    rows_in_memory: those that are there already.
+    late_choices: the number of choices of a leader by passes over all rows so far.
+    rows_in_memory: the number of rows that are in memory already.
     """
 
     rows: int
@@ -86,58 +86,58 @@ class Work:
 
     @property
     def rows_in_files(self) -> int:
-        """Those that are yet to be read."""
+        """The number of rows that are still to be read."""
         return self.rows - self.rows_in_memory
 
     @property
     def numbers(self) -> int:
-        """Of a row, that are read."""
+        """The numbers that are read of a row."""
         return self.features + self.actions + 2
 
     @property
     def sums_bytes(self) -> int:
-        """Of the sums of one expert."""
+        """The bytes of the sums of one expert."""
         return self.cells * self.actions * BYTES_PER_NUMBER
 
     @property
     def at_once(self) -> int:
-        """Experts whose sums are made in one pass."""
+        """The number of experts whose sums are computed in one pass."""
         return min(self.experts, max(1, MAX_SUM_BYTES // max(self.sums_bytes, 1)))
 
     @property
     def gathered_bytes(self) -> int:
-        """Of the rows that are brought into memory: early ones, and those that are watched."""
+        """The bytes of the rows that are kept in memory: early and watched ones."""
         rows = min(self.rows, LIMITS.early) + min(self.rows, LIMITS.watched)
         return rows * self.row_bytes
 
     @property
     def row_bytes(self) -> int:
-        """Of a row in memory."""
+        """The bytes of a row in memory."""
         return (self.features + self.actions + OWN_COLUMNS) * BYTES_PER_NUMBER
 
     @property
     def block_bytes(self) -> int:
-        """Of a block of rows while it is worked on: its scores, and what they are made from."""
+        """The bytes of a block of rows while it is processed: its scores and their inputs."""
         return min(self.rows, ROWS_PER_BLOCK) * (
             self.at_once * self.actions * BYTES_PER_NUMBER + BLOCK_COPIES * self.row_bytes
         )
 
     @property
     def passes(self) -> int:
-        """How often all rows are read: to look at them, to gather, to choose leaders and simplify, and to bet."""
+        """The number of passes over all rows: to open, to gather, to choose leaders and simplify, and to bet."""
         betting = -(-self.experts // self.at_once)
         return 2 + (self.late_choices + 1 if self.late_choices else 0) + betting
 
     @property
     def words(self) -> str:
-        """How large it is."""
+        """The size in words."""
         return f"{self.rows:,} rows with {self.features:,} features and {self.actions:,} actions"
 
 
 def tree_work(
     rows: int, *, features: int, bins: int, actions: int, experts: int = len(EXPERT_STAKES), late_choices: int = 1
 ) -> Work:
-    """The work for trees of depth 2; bins: of each feature."""
+    """Return the work for trees of depth 2; bins: of each feature."""
     cells, pairs = (features * bins) ** 2, features * (features + 1) // 2
     return Work(rows, features, actions, cells, pairs, experts, late_choices)
 
@@ -149,10 +149,10 @@ def foresee_work(
     contexts: Contexts | None = None,
     ordered: bool = False,
 ) -> Work | None:
-    """The work for a class on the rows of a source, by its first block; None where the class cannot be told yet.
+    """Return the work for a class on the rows of a source, by its first block; None if the class is not known yet.
 
     Raises:
-        InputError: When the class needs all rows at once.
+        InputError: If the class needs all rows at once.
     """
     head = next(iter(source.blocks(0, 1)))
     made = policies.policies if isinstance(policies, LearntClass) else policies
@@ -163,7 +163,7 @@ def foresee_work(
         if given is None:
             return None
         spec, made = made, None
-        with suppress(InputError):  # which is raised when the class is learnt, of the rows that teach it
+        with suppress(InputError):  # raised later, when the class is learnt from the rows that teach it
             made = load_policies(spec, given, n_actions=head.n_actions)
     if made is None:
         return None
@@ -177,14 +177,14 @@ def foresee_work(
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a certificate takes by an engine.
+    """The predicted cost of a certificate by an engine.
 
-    seconds: from beginning to end.
+    seconds: wall time.
     core_seconds: of all cores together.
-    memory_bytes: of the process that asks, at the most.
-    worker_bytes: of each worker that is another process; 0 where there are none.
-    card_bytes: of a card, at the least.
-    read_bytes: numbers that are read from files, as they are in memory.
+    memory_bytes: at most, of the process that calls the engine.
+    worker_bytes: of each worker process; 0 if there are none.
+    card_bytes: at least, of a card.
+    read_bytes: numbers that are read from files, by their size in memory.
     sent_bytes: partial sums that travel between processes.
     """
 
@@ -198,7 +198,7 @@ class Estimate:
 
 
 def estimate_cost(work: Work, *, engine: str, workers: int | None = None) -> Estimate:
-    """What a certificate takes; workers: cores that add up, those of this machine by default."""
+    """Return the predicted cost of a certificate; workers: cores that add up (default: those of this machine)."""
     w = cores() if workers is None else workers
     alone = looking_seconds(work) + early_seconds(work) + SECONDS_OF_A_CERTIFICATE
     shared = passes_seconds(work, on_card=engine == CUDA)
@@ -227,18 +227,18 @@ def estimate_cost(work: Work, *, engine: str, workers: int | None = None) -> Est
 
 
 def looking_seconds(work: Work) -> float:
-    """Of the look at all rows when files are opened, which one core takes."""
+    """Return the seconds of the first scan of all rows when files are opened, on one core."""
     return work.rows * (work.actions + OWN_COLUMNS) * SECONDS_PER_NUMBER_LOOKED_AT
 
 
 def early_seconds(work: Work) -> float:
-    """Of models and leaders that are learnt from early rows."""
+    """Return the seconds for models and leaders that are learnt from early rows."""
     rows, size = min(work.rows, LIMITS.early), work.features * work.actions
     return rows * (SECONDS_PER_EARLY_ROW + size * SECONDS_PER_EARLY_FEATURE_AND_ACTION)
 
 
 def row_seconds(work: Work) -> dict[str, float]:
-    """Of one core for a row, by what is done with it in one pass."""
+    """Return the seconds of one core for a row in one pass, by task."""
     w, size = work, work.features * work.actions
 
     def adding(width: float) -> float:
@@ -254,7 +254,7 @@ def row_seconds(work: Work) -> dict[str, float]:
 
 
 def passes_seconds(work: Work, *, on_card: bool = False) -> float:
-    """Of one core for all that workers share; on_card: where they only read, predict and send, once."""
+    """Return the seconds of one core for the work that workers share; on_card: they only read, predict and send."""
     per = row_seconds(work)
     making = per["reading"] + per["predicting"]
     if on_card:
@@ -273,15 +273,15 @@ def check_engine_fits(
     free_bytes: int | None = None,
     card_bytes: int | None = None,
 ) -> None:
-    """Raise when a certificate is too large for an engine, with what it would take and what would do instead.
+    """Raise InputError if a certificate is too large for an engine; the message has the memory needed and a remedy.
 
-    free_bytes: of memory, if not what the machine says. card_bytes: of the card's memory, where there is one.
+    free_bytes: free memory, if not as the machine reports. card_bytes: the card's memory, if there is one.
     """
     free = free_memory_bytes() if free_bytes is None else free_bytes
     found = estimate_cost(work, engine=engine, workers=workers)
     if card_bytes is not None and found.card_bytes > CARD_SHARE * card_bytes:
         where, needed, room = "of the card's memory", found.card_bytes, float(card_bytes)
-    elif free is not None and found.memory_bytes - BYTES_OF_A_PROCESS > free:  # which it has by now
+    elif free is not None and found.memory_bytes - BYTES_OF_A_PROCESS > free:  # the process has its share
         where, needed, room = "of memory", found.memory_bytes, float(free)
     else:
         return
@@ -292,12 +292,12 @@ def check_engine_fits(
 
 
 def card_bytes(engine: Engine) -> int | None:
-    """The memory of the card that an engine works on; None where there is none."""
+    """Return the memory of the card that an engine uses; None if there is none."""
     return engine.card_bytes if isinstance(engine, CardEngine) else None
 
 
 def check_rows_fit(source: Source, *, free_bytes: int | None = None) -> None:
-    """Raise when the rows of files are too many to be read into memory; free_bytes: as above."""
+    """Raise InputError if the rows of files do not fit into memory; free_bytes: as for `check_engine_fits`."""
     head = next(iter(source.blocks(0, 1)))
     row_bytes = (head.contexts.n_features + head.n_actions + OWN_COLUMNS) * BYTES_PER_NUMBER
     needed = _loading_bytes(source.n_rows, row_bytes, cores())
@@ -310,12 +310,12 @@ def check_rows_fit(source: Source, *, free_bytes: int | None = None) -> None:
 
 
 def _loading_bytes(rows: int, row_bytes: int, workers: int) -> float:
-    """Of rows while they are brought into memory: a part of them by each worker, joined, and made a log."""
+    """Return the bytes of rows while they are read into memory: a part by each worker, joined, and made a log."""
     return (workers + 2.0) * rows * row_bytes
 
 
 def _remedy(work: Work, engine: str, *, free: float) -> str:
-    """What would do in the place of an engine that does not."""
+    """Return what to do instead of using an engine that does not fit, in words."""
     instead = estimate_cost(work, engine=STREAM)
     if engine != STREAM and instead.memory_bytes - BYTES_OF_A_PROCESS <= free:
         return f"--engine 'stream' would do, with {spell_bytes(instead.memory_bytes)} in {_time(instead)}"
@@ -328,7 +328,7 @@ def _remedy(work: Work, engine: str, *, free: float) -> str:
 def foretell_engine(
     work: Work, *, engine: str, workers: int | None = None, patience_seconds: float = PATIENCE_SECONDS
 ) -> str:
-    """What a certificate will take by an engine, in a line; nothing when that is not worth a line."""
+    """Return the predicted cost of a certificate by an engine, in a line; "" if it takes little time."""
     found = estimate_cost(work, engine=engine, workers=workers)
     if found.seconds <= patience_seconds:
         return ""
@@ -344,10 +344,10 @@ def _time(found: Estimate) -> str:
 
 
 def _at_once_bytes(work: Work) -> float:
-    """Of the largest partial sums that one worker makes."""
+    """Return the bytes of the largest partial sums of one worker."""
     return max(work.gathered_bytes, work.at_once * work.sums_bytes, 2 * work.sums_bytes)
 
 
 def _summed_bytes(work: Work) -> float:
-    """Of the sums that all passes make, once."""
+    """Return the bytes of the sums of all passes, once."""
     return (work.experts + 2 * work.late_choices) * work.sums_bytes

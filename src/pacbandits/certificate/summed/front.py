@@ -1,4 +1,4 @@
-"""When a log is certified by sums over its rows, and where these come from."""
+"""Decide whether a log is certified by sums over its rows, and prepare the source of its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pacbandits.records import Log
 
 
 def in_memory(source: Source) -> Log:
-    """All rows of a source as a log."""
+    """Return all rows of a source as a log."""
     if isinstance(source, LogSource):
         return source.log
     everything, head = EverySo(1, source.n_rows), first_block(source)
@@ -20,15 +20,15 @@ def in_memory(source: Source) -> Log:
 
 
 def as_engine_reads(source: Source, engine: str) -> Source:
-    """The source, with its rows in memory where the engine works on those."""
+    """Return the source, with its rows in memory if the engine is `threads`; raise InputError if they do not fit."""
     if engine == THREADS and not isinstance(source, LogSource):
         check_rows_fit(source)
     return LogSource(in_memory(source)) if engine == THREADS else source
 
 
 def is_large(log: Log) -> bool:
-    """Whether a log in memory is certified by sums without being asked to: it is large, and nothing stands against it.
+    """Return whether a log in memory is certified by sums by default: it is large, and sums over rows suffice for it.
 
-    A class that needs all rows at once, or the best policy itself, goes on as with small logs.
+    A class that needs all rows at once, or ε = 0, is certified as for small logs.
     """
     return len(log) > LIMITS.early and can_be_streamed(log)

@@ -1,7 +1,8 @@
-"""Who leads in the rounds of a large log.
+"""The leaders of the rounds of a large log.
 
 While all rows so far are early ones, which are in memory, leaders are chosen as in a small log. Later a leader is
-chosen from all rows so far, which takes two passes over them: where it settles, or else when they are twice as many.
+chosen by a pass over all rows so far: when it settles, with another pass to simplify it, or else when they have
+doubled.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from pacbandits.certificate.summed.ledger import SummedLedger
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
 
-MAX_PARTS = 64  # leaves of a tree that is made simpler
-LATE_GROWTH_FACTOR = 2.0  # by which the data have grown since the last time when a leader is chosen by passes over them
+MAX_PARTS = 64  # leaves of a tree that is simplified
+LATE_GROWTH_FACTOR = 2.0  # growth of the data after which a leader is chosen again by passes over all rows
 
 
 Settle = Callable[[int, Policy, Callable[[Policy], float]], Policy]
 
 
 class Leading:
-    """What leaders are chosen by.
+    """The choice of leaders for a large log.
 
     early: the early rows, numbered by round.
-    predictions (n, A): of these.
-    ledger: what is asked for sums over all rows.
+    predictions (n, A): for these.
+    ledger: computes sums over all rows.
     policies: the class.
     single: whether all weight has to end at one policy.
     settled: the round from which on the leader stays, if there is one.
@@ -61,11 +62,11 @@ class Leading:
         self.single, self.settled = single, settled
 
     def lead(self, *, sizes: Sequence[int], spared: int, settle: Settle | None = None) -> Leaders:
-        """The leaders of all rounds.
+        """Return the leaders of all rounds.
 
-        sizes (rounds,): what each was planned to have. spared: rounds that only teach. settle: by the number of a
-        round, who is chosen to lead from there on and what policies seem worth by the rows before it, who leads
-        instead; for those who verify.
+        sizes (rounds,): the planned size of each. spared: the number of rounds that only teach. settle: returns the
+        leader to use instead, given the number of a round, the chosen leader and a function that scores policies by the
+        rows before it; for verification.
         """
         seen = np.concatenate([[0.0], np.cumsum(self.ledger.round_sizes)])
 
@@ -89,16 +90,16 @@ class Leading:
         )
 
     def _all_early(self, number: int, early: BoolArray) -> bool:
-        """Whether all rows before a round are early ones."""
+        """Return whether all rows before a round are early ones."""
         return bool(self.early.weights[early].sum() == self.ledger.round_sizes[:number].sum())
 
     def choose(self, leader: Policy | None, number: int) -> Policy:
-        """Who leads from a round on, after who led before."""
+        """Return the leader from a round on, given the leader before."""
         before = self.early.rounds < number
         simple = self.settled is not None
         if leader is None or self._all_early(number, before):
             rows = np.flatnonzero(before)
-            if not rows.size:  # none of the rows before it is an early one
+            if not rows.size:  # no early row comes before the round
                 return self.policies.argmax(self.early.contexts, np.zeros((len(self.early), self.policies.n_actions)))
             part = self.early.take(rows)
             laid = Ledger.of(part, self.predictions[rows])
@@ -106,7 +107,7 @@ class Leading:
         return self._choose_late(leader, number, simple=simple)
 
     def _worth(self, led: Policy | None, number: int) -> Callable[[Policy], float]:
-        """What leaders are chosen by before a round, of any policy; led: who led until then."""
+        """Return the function that scores policies by the rows before a round; led: the leader until then."""
         before = self.early.rounds < number
 
         def worth(policy: Policy) -> float:
@@ -125,14 +126,14 @@ class Leading:
         return worth
 
     def _compared(self, leader: Policy, number: int) -> tuple[FloatArray, FloatArray, float]:
-        """Gaps of all policies to the leader, squares of their errors, and by what errors are counted."""
+        """Return gaps of all policies to the leader, squares of their errors, and ε, the scale of their penalty."""
         ledger = self.ledger
         gaps, squares = ledger.gaps(leader, before=number)
         typical = float(np.sqrt(ledger.summing.totals(squares).mean()))
         return gaps, squares, min(max(typical, MIN_CHOOSING_EPSILON), MAX_CHOOSING_EPSILON)
 
     def _choose_late(self, leader: Policy, number: int, *, simple: bool) -> Policy:
-        """The same by all rows before the round, wherever they are."""
+        """Return the leader from a round on by all rows before it, through the engine."""
         ledger, searched = self.ledger, self.ledger.summing.policies
         gaps, squares, epsilon = self._compared(leader, number)
         favourite = searched.argmax(ledger.contexts, marked_down(gaps, squares, epsilon=epsilon))
@@ -142,9 +143,9 @@ class Leading:
         return favourite if is_clear(advantage, error, epsilon=epsilon, single=self.single) else leader
 
     def _simplified(self, favourite: Policy, number: int) -> Policy:
-        """The simplest policy that the rows before a round cannot tell from the favourite, if there are simpler ones.
+        """Return the simplest policy that the rows before a round cannot distinguish from the favourite.
 
-        Parts of the contexts that no early row is in stay as they are.
+        The favourite itself, if the class cannot simplify, or a part of the contexts has no early row.
         """
         if not self.policies.divides_contexts:
             return favourite

@@ -1,4 +1,4 @@
-"""A log that is asked for sums: what `pacbandits.certificate.ledger` is for rows in memory."""
+"""A ledger by sums over the rows of a large log, as `pacbandits.certificate.ledger` for rows in memory."""
 
 from __future__ import annotations
 
@@ -37,21 +37,20 @@ from pacbandits.records import Contexts, Log, Policy
 from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
 from pacbandits.rewards.on_card import cuts_of, step_models, wanted_steps
 
-# What the scores of every row of a large log are made from: its round, and the prediction made before it.
+# Rounds and predictions of the rows of a large log.
 #
-# A reward model is fitted on early rows alone, as many of them as came before a round. Where there are many, models
-# that take long to predict are left out. Both are free: scores are unbiased whatever a model says, as long as it was
-# fixed before the round.
+# A reward model is fitted on early rows alone, those that came before a round. If there are many, models that are slow
+# to predict are left out. Both are free: scores are unbiased for any model that was fixed before the round.
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreSetting:
-    """What the scores of every row are made from.
+    """The rounds and reward models from which the scores of rows are computed.
 
     arrangement: the round of each row.
     fits: fitted models.
-    fit_of (rounds,): which of them predicts the rewards of each round.
-    early: the early rows, numbered by round; None in other processes than that which read them.
+    fit_of (rounds,): the number of the model of each round.
+    early: the early rows, numbered by round; None in other processes than the one that read them.
     """
 
     arrangement: Arrangement
@@ -60,7 +59,7 @@ class ScoreSetting:
     early: Log | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without early rows, which are many, and of use to a card of this machine alone."""
+        """Return the state without early rows, which are many, and needed only for a card of this machine."""
         return self.__dict__ | {"early": None}
 
     @property
@@ -68,7 +67,7 @@ class ScoreSetting:
         return len(self.fit_of)
 
     def predict(self, contexts: Contexts, rounds: IntArray, *, n_actions: int) -> FloatArray:
-        """A guess (n, A) of every action's reward, by the model of the round (n,) of each context."""
+        """Return the predicted rewards (n, A) of all actions, by the model of the round (n,) of each context."""
         used = self.fit_of[rounds]
         which = np.unique(used)
         if len(which) == 1:
@@ -80,11 +79,11 @@ class ScoreSetting:
         return out
 
     def rows_of(self, number: int, block: Log) -> LedgerRows:
-        """The rows of the block of this number as kernels take them, each a context of its own."""
+        """Return the rows of the block of this number in the form that kernels take, each with its own context."""
         return self.rows_at(block, self.arrangement.rounds_of(number * ROWS_PER_BLOCK, block))
 
     def rows_at(self, block: Log, rounds: IntArray) -> LedgerRows:
-        """The same for rows whose rounds (n,) are known."""
+        """Return the same for rows whose rounds (n,) are known."""
         predictions = self.predict(block.contexts, rounds, n_actions=block.n_actions)
         check_rows(block, predictions)
         return LedgerRows(
@@ -100,7 +99,7 @@ class ScoreSetting:
 
 
 def check_rows(block: Log, predictions: FloatArray) -> None:
-    """Raise unless rewards and predictions lie in [0, 1]."""
+    """Raise InputError unless rewards and predictions lie in [0, 1]."""
     if not ((block.rewards >= 0) & (block.rewards <= 1)).all():
         low, high = block.rewards.min(), block.rewards.max()
         raise InputError(f"rewards must lie in [0, 1], but they range from {low:.6g} to {high:.6g}; rescale them")
@@ -111,10 +110,9 @@ def check_rows(block: Log, predictions: FloatArray) -> None:
 def make_setting(
     early: Log, model: RewardModel, arrangement: Arrangement, *, learns: bool, neighbours: int = LIMITS.neighbours
 ) -> ScoreSetting:
-    """The model of every round, fitted on the early rows (numbered by round) that came before it.
+    """Fit the model of every round on the early rows (numbered by round) that came before it.
 
-    learns: whether rows have an order to learn in; else nothing is predicted but one half. neighbours: as of
-    `Limits`.
+    learns: whether rows have an order to learn in; else all predictions are one half. neighbours: as in `RowLimits`.
     """
     rounds = len(arrangement.counts)
     fits: list[FittedModel] = [no_idea(early.n_actions)]
@@ -130,39 +128,39 @@ def make_setting(
     return ScoreSetting(arrangement, tuple(fits), fit_of, early)
 
 
-# The questions of a certificate on a CUDA card: what they need of rows, and how their sums are made there.
+# Sums on a CUDA card: the columns of rows that they need, and how they are computed there.
 #
-# What a card keeps of rows goes by what it is made from: the log itself, the rounds that an arrangement gives rows,
-# bins of a class, steps of reward models. Predictions are made there anew in every pass, from steps and a few tables;
-# only those of models that are not made of steps come from the processor, which knows them of early rows already.
+# A card caches columns of rows by their origin: the log itself, the rounds of an arrangement, bins of a class, steps of
+# reward models. Predictions are computed there in every pass, from steps and a few tables; only those of models that
+# are not made of steps come from the processor, which has them for early rows already.
 
 
 MOST_PARTS = 256
-MOST_POLICIES = 255  # whose actions lie on the card at once
+MOST_POLICIES = 255  # whose actions are on the card at once
 
 
 def fits_on_card(n_actions: int, policies: Sequence[Policy]) -> bool:
-    """Whether so many actions, and what these policies do, can be scored on a card."""
+    """Return whether so many actions, and the actions of these policies, can be scored on a card."""
     return n_actions < MOST_ACTIONS and len(policies) <= MOST_POLICIES
 
 
 def sums_on_card(summing: Summation) -> bool:
-    """Whether a class adds up rows on a card."""
+    """Return whether a class can add up rows on a card."""
     return isinstance(summing, SummingTrees | SummingIds)
 
 
-# What is wanted of rows.
+# Columns of rows.
 
 
 def wanted_of_class(summing: Summation) -> list[Wanted]:
-    """What a class needs of rows to add them up, and to know what its policies do."""
+    """Return the columns that a class needs to add up rows and to compute the actions of its policies."""
     if isinstance(summing, SummingTrees):
         return [wanted_codes(summing.trees.bins)]
     return [wanted_ids(below=len(summing.contexts))]
 
 
 def rows_on_card(stretch: Stretch, setting: ScoreSetting, *more: Wanted) -> CardRows:
-    """The rows of a stretch, with predictions; more: what else is read of them if they are read now."""
+    """Return the rows of a stretch with predictions; more: further columns to read with them if they are read now."""
     models, arrangement = _models_of(stretch, setting), setting.arrangement
     predicted = _wanted_predictions(setting) if models is None else wanted_steps(_common_cuts(setting) or ())
     log, rounds, given, *_ = stretch.get(wanted_log(), _wanted_rounds(arrangement), predicted, *more)
@@ -175,7 +173,7 @@ def rows_on_card(stretch: Stretch, setting: ScoreSetting, *more: Wanted) -> Card
 
 
 def _wanted_rounds(arrangement: Arrangement) -> Wanted:
-    """The round of each row, and its place among the early ones."""
+    """Return the columns of each row's round, and of its place among the early rows."""
 
     def make(number: int, block: Log) -> Parts:
         start = first_row(number)
@@ -186,7 +184,7 @@ def _wanted_rounds(arrangement: Arrangement) -> Wanted:
 
 
 def _wanted_predictions(setting: ScoreSetting) -> Wanted:
-    """Predictions that the processor makes."""
+    """Return the column of predictions by the processor."""
     return Wanted("predictions", setting, lambda number, block: {"predictions": setting.rows_of(number, block)[-1]})
 
 
@@ -194,7 +192,7 @@ def _wanted_predictions(setting: ScoreSetting) -> Wanted:
 
 
 def _models_of(stretch: Stretch, setting: ScoreSetting) -> StepModels | None:
-    """The models of a setting as the card takes them; None where the processor has to predict."""
+    """Return the models of a setting in the form that the card takes; None if the processor has to predict."""
     if not predicts_on_card(setting):
         return None
     assert setting.early is not None
@@ -205,14 +203,14 @@ def _models_of(stretch: Stretch, setting: ScoreSetting) -> StepModels | None:
 
 
 def _common_cuts(setting: ScoreSetting) -> Any:
-    """The steps of all models that are made of steps; None where these differ."""
+    """Return the common steps of all models that are made of steps; None if they differ."""
     known = [found for fitted in setting.fits if (found := cuts_of(fitted)) is not None]
     all_cuts = set[Any]().union(*known)
     return None if len(all_cuts) > 1 else next(iter(all_cuts), ())
 
 
 def predicts_on_card(setting: ScoreSetting) -> bool:
-    """Whether models of steps, alike in these, predict all rows but early ones."""
+    """Return whether models with common steps predict all rows except early ones."""
     early = setting.early
     if early is None or _common_cuts(setting) is None:
         return False
@@ -222,12 +220,12 @@ def predicts_on_card(setting: ScoreSetting) -> bool:
 
 
 def _by_steps(setting: ScoreSetting) -> BoolArray:
-    """Which rounds (rounds,) are predicted by a model of steps."""
+    """Return which rounds (rounds,) have a model of steps."""
     return np.array([cuts_of(fitted) is not None for fitted in setting.fits])[setting.fit_of]
 
 
 def _put_early(stretch: Stretch, setting: ScoreSetting, places: Any, predictions: Any) -> None:
-    """Put what the processor predicts of early rows into its place."""
+    """Write the processor's predictions for early rows into their places."""
     cp, early = cupy(), setting.early
     assert early is not None
 
@@ -236,7 +234,7 @@ def _put_early(stretch: Stretch, setting: ScoreSetting, places: Any, predictions
         return rows, places[rows]
 
     def predict() -> tuple[Any, Any]:
-        """Which of the predictions (k, A) each early row (early,) has, −1 for none; and these."""
+        """Return the place of each early row (early,) among the predictions (k, A), −1 for none; and these."""
         mine = np.flatnonzero(~_by_steps(setting)[early.rounds])
         spot = np.full(len(early), -1)
         spot[mine] = np.arange(len(mine))
@@ -252,11 +250,11 @@ def _put_early(stretch: Stretch, setting: ScoreSetting, places: Any, predictions
     predictions[rows[mine]] = made[which[mine]]
 
 
-# What policies do, and sums by a class.
+# Actions of policies, and sums by a class.
 
 
 def actions_of(stretch: Stretch, policies: Sequence[Policy], summing: Summation | None) -> Any:
-    """What policies do (L, n), uint8 on the card: by bins or ids that are there, or else read once more."""
+    """Return the actions of policies (L, n), uint8 on the card: by bins or ids that are there, or read again."""
     if isinstance(summing, SummingIds):
         ids = stretch.get(*wanted_of_class(summing))[0]["ids"]
         table = np.array([actions_on(policy, summing.contexts) for policy in policies], dtype=np.uint8)
@@ -266,7 +264,7 @@ def actions_of(stretch: Stretch, policies: Sequence[Policy], summing: Summation 
 
 
 def by_bins(stretch: Stretch, roots: Sequence[Node | None], summing: Summation | None) -> Any | None:
-    """What trees do (L, n) by bins of the class, or by those that are on the card; None where that cannot be told."""
+    """Return the actions of trees (L, n) by bins of the class, or those on the card; None if these do not suffice."""
     bins = summing.trees.bins if isinstance(summing, SummingTrees) else stretch.kept_owner("codes")
     known = [root for root in roots if root is not None]
     if not isinstance(bins, Bins) or len(known) < len(roots):
@@ -275,7 +273,7 @@ def by_bins(stretch: Stretch, roots: Sequence[Node | None], summing: Summation |
 
 
 class _These:
-    """Policies, which are the same if they are the same objects: not all can be compared."""
+    """Policies that are equal if they are the same objects, as not all can be compared."""
 
     def __init__(self, policies: tuple[Policy, ...]) -> None:
         self.policies = policies
@@ -310,7 +308,7 @@ def add_sums(stretch: Stretch, summing: Summation, scores: Any, sums: Any, *, at
 
 
 def tree_and_parts(stretch: Stretch, tree: TreePolicy) -> tuple[Any, Any]:
-    """What a tree does (n,), and the number of the leaf (n,) that each row comes to, uint8 on the card."""
+    """Return the actions of a tree (n,), and the number of the leaf (n,) of each row, uint8 on the card."""
     found = by_bins(stretch, [tree.root, numbered(tree.root)], None)
     if found is not None:
         return found[0], found[1]
@@ -320,7 +318,7 @@ def tree_and_parts(stretch: Stretch, tree: TreePolicy) -> tuple[Any, Any]:
 
 
 def sum_by_round(rows: CardRows, scores: Any, n_rounds: int) -> Any:
-    """The sums (rounds, W) of scores (n, W) on the card."""
+    """Return the sums (rounds, W) of scores (n, W) on the card."""
     cp = cupy()
     out = cp.zeros((n_rounds, int(scores.shape[1])), dtype=cp.int64)
     if n_rounds <= MOST_PARTS:
@@ -331,28 +329,28 @@ def sum_by_round(rows: CardRows, scores: Any, n_rounds: int) -> Any:
 
 
 def zeros_on_card(*shape: int) -> Any:
-    """Whole numbers on the card to add to."""
+    """Return zeros of int64 on the card."""
     return cupy().zeros(shape, dtype=np.int64)
 
 
-# What is asked of the rows of a large log: wealth, gaps, and what a simpler policy would lose.
+# Sums over the rows of a large log: wealth, gaps, and losses of simpler policies.
 #
 # Each row's log-wealth is rounded *down* to a multiple of 2^−bits and added as a whole number: rounding only lowers
-# wealth, so that what it proves stays proven, and the sum is the same in any order. Estimates, which only serve to
-# choose, are rounded to the nearest.
+# wealth, so proofs stay valid, and the sum is the same in any order. Estimates, which only serve to choose, are rounded
+# to the nearest.
 
 
 MAX_WEALTH_BITS = 36
-ROWS_OF_MAX_BITS = 2**25  # more, and a sum of so many logarithms might not fit into 64 bits
+ROWS_OF_MAX_BITS = 2**25  # with more rows, the sum of logarithms might not fit into 64 bits
 GAP_BITS, SQUARE_BITS = 24, 16
-MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of a row; what is larger counts for that much where policies are chosen
-SIZE_SHIFT = 20  # by which numbers are cut whose sizes are added up, to see whether sums have room
+MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of a row; larger ones are cut, as they only serve to choose
+SIZE_SHIFT = 20  # bits dropped from the numbers whose sizes are added up to detect overflow
 MAX_WHOLE = 2.0**62
 MAX_SIZE_SUM = 2**62 >> SIZE_SHIFT
 
 
 def wealth_bits(n_rows: int) -> int:
-    """To how many bits after the point the log-wealth of each of so many rows is rounded."""
+    """Return the fractional bits to which the log-wealth of each of so many rows is rounded."""
     return MAX_WEALTH_BITS - max(0, math.ceil(math.log2(n_rows / ROWS_OF_MAX_BITS)))
 
 
@@ -360,13 +358,13 @@ def wealth_bits(n_rows: int) -> int:
 class WealthSums:
     """The log-wealth of several experts: `Σ_i ⌊2^bits w_i log(1 + λ(ε − Z_i(π)))⌋`.
 
-    setting: what scores are made from.
-    summing: how a class adds them up.
-    policies, turns, moves: what policies are scored against, as in `rows.Against`.
+    setting: rounds and predictions of rows.
+    summing: how a class adds up scores.
+    policies, turns, moves: the comparator, as in `ledger.Against`.
     stakes (K, rounds): λ of each expert.
-    share: how near λ(1 + M) comes to 1.
+    share: the largest λ(1 + M), below 1.
     epsilon: ε.
-    bits: to which is rounded.
+    bits: the fractional bits to which wealth is rounded down.
     """
 
     setting: ScoreSetting
@@ -386,7 +384,7 @@ class WealthSums:
     def add(self, number: int, block: Log, sums: Sums) -> None:
         rows = self.setting.rows_of(number, block)
         actions = np.array([actions_on(policy, block.contexts) for policy in self.policies], dtype=np.int64)
-        shaped = actions.reshape(len(self.policies), len(block))  # also where nobody has led yet
+        shaped = actions.reshape(len(self.policies), len(block))  # also without any leader
         against = Against(shaped, self.turns, self.moves)
         n, width = rows.propensities.shape
         every, wealth = np.empty((n, len(self.stakes) * width)), np.empty((n, width))
@@ -422,9 +420,10 @@ class WealthSums:
 
 
 def round_down(wealth: FloatArray, bits: int) -> tuple[IntSums, int]:
-    """Log-wealth (n, W) as whole numbers of 2^−bits, and about what it all comes to, without signs.
+    """Return log-wealth (n, W) as whole numbers of 2^−bits, and the approximate sum of their absolute values.
 
-    That is the largest of each row, cut by some bits; `MAX_SIZE_SUM` where one does not fit into 64 bits itself.
+    That is the sum of the largest of each row, less its last bits; `MAX_SIZE_SUM` if one does not fit into 64 bits
+    itself.
     """
     whole = np.floor(np.ldexp(wealth, bits))
     if not (np.abs(whole) < MAX_WHOLE).all():
@@ -434,18 +433,18 @@ def round_down(wealth: FloatArray, bits: int) -> tuple[IntSums, int]:
 
 
 def check_room(sums: Sums) -> None:
-    """Raise where a sum of whole numbers may not have fitted into 64 bits."""
+    """Raise InputError if a sum of whole numbers may not have fitted into 64 bits."""
     if sums[1][0] >= MAX_SIZE_SUM:
         raise InputError("the logarithms of this log add up to more than can be counted; cut it into several")
 
 
 @dataclass(frozen=True, eq=False)
 class GapSums:
-    """Doubly robust gaps of policies against one, and their squares, over the rows of the rounds before one.
+    """Doubly robust gaps of policies to a reference, and their squares, over the rows of the rounds before one.
 
-    setting, summing: as above.
+    setting, summing: as in `WealthSums`.
     reference: the policy that others are compared with.
-    before: the round, counted from 0, whose rows and all later ones do not count.
+    before: the round, counted from 0, from which on rows do not count.
     """
 
     setting: ScoreSetting
@@ -473,10 +472,10 @@ class GapSums:
 
 @dataclass(frozen=True, eq=False)
 class PartSums:
-    """The same by the parts of all contexts on which a policy and the simpler ones made from it act alike.
+    """The sums of `GapSums` by the parts of all contexts on which a policy and its simplifications act alike.
 
-    policies: the class, which knows them.
-    n_parts: how many there are.
+    policies: the class, which knows the parts.
+    n_parts: the number of parts.
     """
 
     setting: ScoreSetting
@@ -512,7 +511,7 @@ class PartSums:
 def _row_gaps(
     setting: ScoreSetting, reference: Policy, before: int, number: int, block: Log
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Gaps and squares (k, A) of the rows (k,) of a block that count, and which these are."""
+    """Return gaps and squares (k, A) of the rows of a block that count, and their numbers (k,)."""
     rows = setting.rows_of(number, block)
     gaps, squares = np.zeros_like(rows.propensities), np.zeros_like(rows.propensities)
     mixture = np.require(block.propensities, requirements=("C", "W")) if block.least is None else _played_alone(rows)
@@ -522,14 +521,14 @@ def _row_gaps(
 
 
 def _played_alone(rows: LedgerRows) -> FloatArray:
-    """Propensities (n, A) of played actions, and 1 for the others, which then count for nothing."""
+    """Return propensities (n, A) of played actions, and 1 for the others, which then do not matter."""
     out = np.ones_like(rows.propensities)
     out[np.arange(len(out)), rows.actions] = rows.played
     return out
 
 
 def _gaps_on_card(rows: CardRows, reference: Any, before: int) -> Any:
-    """Gaps and squares (n, 2A) on the card."""
+    """Return gaps and squares (n, 2A) on the card."""
     return gaps_on_card(rows, reference, before=before, bits=(GAP_BITS, SQUARE_BITS), most=(MAX_GAP, MAX_SQUARE))
 
 
@@ -537,11 +536,11 @@ def _rounded(values: FloatArray, most: float, bits: int) -> IntSums:
     return np.rint(np.ldexp(np.clip(values, -most, most), bits)).astype(np.int64)
 
 
-MAX_SUM_BYTES = 3 * 10**8  # that are added to in one pass; experts who need more are asked for in several
+MAX_SUM_BYTES = 3 * 10**8  # of the sums of one pass; more experts take several passes
 
 
 class PoliciesAgainst(NamedTuple):
-    """What policies are scored against, by the leaders themselves: as `rows.Against` by their actions."""
+    """The comparator of scores, by the leaders themselves instead of their actions (`ledger.Against`)."""
 
     policies: tuple[Policy, ...]
     turns: IntArray
@@ -550,14 +549,14 @@ class PoliciesAgainst(NamedTuple):
 
 @dataclass(eq=False)
 class SummedLedger:
-    """A log that is asked for sums over its rows.
+    """A ledger by sums over the rows of a source.
 
-    source: where rows come from.
-    engine: who adds up.
-    setting: what scores are made from.
-    summing: how the class adds them up.
-    samples: how many interactions there are.
-    passes: how often rows were read so far.
+    source: the rows.
+    engine: computes the sums.
+    setting: rounds and predictions of rows.
+    summing: how the class adds up scores.
+    samples: the number of interactions.
+    passes: the number of passes over the rows so far.
     """
 
     source: Source
@@ -581,17 +580,17 @@ class SummedLedger:
         return self.setting.arrangement.counts
 
     def searched(self, policies: PolicyClass) -> PolicyClass:
-        """The class as it is searched by sums."""
+        """Return the class in the form that is searched by sums."""
         return self.summing.policies
 
     def against(self, policies: Sequence[Policy], turns: IntArray, moves: FloatArray) -> PoliciesAgainst:
-        """What policies are scored against: these, who lead in turns (rounds,) and give up moves (rounds, L)."""
+        """Return the comparator of scores: policies that lead in turns (rounds,), and moves (rounds, L) of weight."""
         return PoliciesAgainst(tuple(policies), turns, moves)
 
     def log_wealths(
         self, against: AnyAgainst, *, stakes: Sequence[FloatArray], share: float, epsilon: float
     ) -> list[FloatArray]:
-        """Sums of the log-wealth of experts with these stakes (rounds,) each, in as few passes as memory allows."""
+        """Return sums of the log-wealth of experts with these stakes (rounds,), in as few passes as memory allows."""
         assert isinstance(against, PoliciesAgainst)
         whom = tuple(map(id, against.policies)), against.turns.tobytes(), against.moves.tobytes()
         key = (tuple(tuple(one) for one in stakes), share, epsilon, *whom)
@@ -599,7 +598,7 @@ class SummedLedger:
             if known == key:
                 return found
         found = self._ask_wealths(against, np.array(stakes), share, epsilon)
-        self._known = [(key, against, found)]  # those of the last pass, which are asked for again
+        self._known = [(key, against, found)]  # only the last, which is requested again
         return found
 
     def _ask_wealths(
@@ -618,9 +617,9 @@ class SummedLedger:
         return out
 
     def gaps(self, reference: Policy, *, before: int) -> tuple[FloatArray, FloatArray]:
-        """Sums whose value at a policy is its estimated gap to a reference, and the square of that one's error.
+        """Return sums whose value at a policy is its estimated gap to a reference, and the square of its error.
 
-        By the rows of the rounds before one.
+        before: the round from which on rows do not count.
         """
         (sums,) = self._ask(GapSums(self.setting, self.summing, reference, before), "comparing policies")
         whole, width = self.summing.finish(sums), self.summing.policies.n_actions
@@ -631,7 +630,7 @@ class SummedLedger:
     def part_gaps(
         self, policies: PolicyClass, reference: Policy, *, before: int, n_parts: int
     ) -> tuple[FloatArray, FloatArray]:
-        """The same (parts, A) by the parts on which the reference, and the simpler ones made from it, act alike."""
+        """Return gaps and squares (parts, A) by the parts on which the reference and its simplifications act alike."""
         asked = PartSums(self.setting, policies, reference, before, n_parts)
         gaps, squares = self._ask(asked, "looking for a simpler policy")
         seen = float(self.round_sizes[:before].sum())

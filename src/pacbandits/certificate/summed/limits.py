@@ -1,7 +1,7 @@
-"""How much of a large log is brought into memory, and what is learnt from how many of its rows.
+"""The numbers of rows of a large log that are kept in memory, and those that models are learnt from.
 
-What follows from a log depends on these numbers, so that a certificate records them. Changing a default changes new
-certificates alone, if the new values are added to `RELEASED_LIMITS`: who verifies takes those of the certificate.
+A certificate depends on these numbers, so it records them. A changed default affects new certificates alone, if the new
+values are added to `RELEASED_LIMITS`: a verifier uses those of the certificate.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pacbandits.errors import InputError, plain
 
 @dataclass(frozen=True)
 class RowLimits:
-    """Numbers of rows.
+    """Numbers of rows of a large log for each purpose.
 
-    early: rows that may teach: how features are cut, what rewards to expect, and who leads while there are no more.
-    neighbours: rows up to which models are fitted that take long to predict.
-    watched: rows in which drift and mismatches are looked for.
+    early: rows that may teach: the cuts of features, reward models, and leaders while there are no more rows.
+    neighbours: rows up to which models are fitted that are slow to predict.
+    watched: rows in which drift and mismatches are tested.
     block: rows of a block, by which the digest is made.
     """
 
@@ -34,7 +34,7 @@ class RowLimits:
 
     @classmethod
     def from_json(cls, value: object) -> RowLimits:
-        """The limits that a certificate records; those of the first release where it records none."""
+        """Return the limits that a certificate records; those of the first release if it records none."""
         found = next((one for one in RELEASED_LIMITS if value == one.to_json()), None)
         if value is not None and found is None:
             raise InputError(f"no release of pacbandits has used these 'limits': {plain(value)}")
@@ -43,5 +43,5 @@ class RowLimits:
 
 LIMITS = RowLimits()
 # Every set of limits that a release has made certificates with: add a line, and never change one. Others are refused,
-# as who could choose limits could try many. The first is that of certificates that record none.
+# as a free choice of limits would allow trying many. The first is that of certificates that record none.
 RELEASED_LIMITS = (RowLimits(early=2**18, neighbours=2**14, watched=2**18, block=2**16),)

@@ -40,19 +40,17 @@ from pacbandits.policies.summation import summing
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.rewards import RewardModel, first_model
 
-# What has to be known of a large log as a whole before its rows are asked anything.
-
 
 @runtime_checkable
 class SurveyedSource(Source, Protocol):
-    """Files whose rows were all looked at once.
+    """Files whose rows were all scanned once.
 
-    samples: how many interactions there are, repeats included.
-    n_actions, action_names, reward_range, dates, assumed: as of a `Log`.
-    fixed_split: whether every row was played with the same propensities, which are all known.
-    round_counts: how many interactions each round has, by its number.
+    samples: the number of interactions, repeats included.
+    n_actions, action_names, reward_range, dates, assumed: as in a `Log`.
+    fixed_split: whether every row has the same propensities, which are all known.
+    round_counts: the number of interactions of each round, by its number.
     rounds_rise: whether rows stand in the order of their rounds.
-    max_repeats: how often a row occurred at the most.
+    max_repeats: the largest number of repeats of a row.
     """
 
     @property
@@ -79,16 +77,16 @@ class SurveyedSource(Source, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is told of a log in the place of its rows.
+    """The facts about a log that replace its rows.
 
-    rows: how many there are.
+    rows: the number of rows.
     samples: interactions, repeats included.
-    n_actions, action_names, reward_range, dates, assumed: as of a `Log`.
-    fixed_split: whether every row was played with the same propensities, which are all known.
+    n_actions, action_names, reward_range, dates, assumed: as in a `Log`.
+    fixed_split: whether every row has the same propensities, which are all known.
     rounds (rounds,): their numbers, rising.
     round_counts (rounds,): interactions in each.
     rounds_rise: whether rows stand in their order.
-    max_repeats: how often a row occurred at the most.
+    max_repeats: the largest number of repeats of a row.
     """
 
     rows: int
@@ -122,10 +120,11 @@ class Facts:
 
 
 def facts_of(source: Source) -> Facts:
-    """What is told of the rows of a source.
+    """Return the facts about the rows of a source.
 
     Raises:
-        InputError: When they are of people who come back, or rewards are late: these need all rows at once.
+        InputError: If it has units, late rewards or features for each action, which need all rows at once; or if the
+        rows of the source were not scanned.
     """
     if isinstance(source, LogSource):
         return _of_log(source.log)
@@ -150,7 +149,7 @@ def facts_of(source: Source) -> Facts:
 
 
 def can_be_streamed(log: Log) -> bool:
-    """Whether sums over the rows of a log, in any order, are all that a certificate needs of it."""
+    """Return whether a certificate of a log needs only sums over its rows, in any order."""
     return log.units is None and log.known is None and log.contexts.phi is None
 
 
@@ -179,9 +178,9 @@ def _of_log(log: Log) -> Facts:
 def arrange_rows(
     source: Source, facts: Facts, *, engine: Engine, ordered: bool, shuffle: bool, spared: int, early: int
 ) -> tuple[Arrangement, bool]:
-    """The order in which rows count, and whether they are shuffled: as `conventions.arrange` has it.
+    """Return the order in which rows count, and whether they are shuffled, as `conventions.arrange`.
 
-    spared: rows that only teach, where rows have no order. early: how many may teach at the most.
+    spared: the number of rows that only teach, if rows have no order. early: the largest number of early rows.
     """
     if ordered and shuffle:
         raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
@@ -204,23 +203,22 @@ def arrange_rows(
     return in_two(facts.rows, samples=facts.samples, spared=spared, early=early), False
 
 
-# Some rows of a large log brought into memory, through sums like everything else.
-#
-# Each row that is wanted has a place of its own, where whoever has the row adds its bits to zeros.
+# Rows of a large log gathered into memory, through sums: each has its own place, where the worker that has the row adds
+# its bits to zeros.
 
 
 class Places(Protocol):
-    """Which rows are wanted."""
+    """The rows to gather."""
 
     @property
     def count(self) -> int: ...
 
     def places_of(self, start: int, block: Log) -> IntArray:
-        """The place (n,) of each row of a block; -1 for those that are not wanted."""
+        """Return the place (n,) of each row of a block; -1 for those that are not gathered."""
         ...
 
     def rounds_of(self, start: int, block: Log) -> IntArray:
-        """The round (n,) that each row of a block is to have."""
+        """Return the round (n,) that each row of a block is to have."""
         ...
 
 
@@ -243,10 +241,10 @@ class EarlyPlaces:
 
 @dataclass(frozen=True)
 class EverySo:
-    """One row of so many, as they stand.
+    """Every step-th row, in the order of the rows.
 
-    step: every how many.
-    n_rows: how many there are in all.
+    step: the distance between them.
+    n_rows: the number of all rows.
     """
 
     step: int
@@ -266,10 +264,10 @@ class EverySo:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """The question for all rows that several want.
+    """The question to an engine for several sets of rows.
 
-    wanted: who wants which.
-    head: the first block, of whose shape all others are.
+    wanted: the sets.
+    head: the first block, which has the columns of all others.
     """
 
     wanted: tuple[Places, ...]
@@ -288,12 +286,12 @@ class Gathered:
                 out[where[mine]] += _bits(block, places.rounds_of(start, block))[mine]
 
     def logs(self, sums: Sums) -> tuple[Log, ...]:
-        """The rows that each wants, as logs."""
+        """Return each set of rows as a log."""
         return tuple(_log(bits, self.head) for bits in sums)
 
 
 def first_block(source: Source) -> Log:
-    """The first block of a source; raise unless its rows are cut into blocks as they are certified."""
+    """Return the first block of a source; raise InputError unless its blocks have the size that certificates use."""
     head = next(iter(source.blocks(0, 1)))
     if len(head) != min(source.n_rows, ROWS_PER_BLOCK):
         raise InputError(f"rows are certified in blocks of {ROWS_PER_BLOCK:,}, and those of this source are others")
@@ -301,13 +299,13 @@ def first_block(source: Source) -> Log:
 
 
 def gather(source: Source, wanted: tuple[Places, ...], *, engine: Engine, head: Log, what: str) -> tuple[Log, ...]:
-    """Some rows as logs, one for each who wants some."""
+    """Return each of these sets of rows as a log."""
     asked = Gathered(wanted, head)
     return asked.logs(engine.ask(source, asked, what=what))
 
 
 def _bits(block: Log, rounds: IntArray) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """The bits (n, all) of rows: features, action, reward, propensities, round, repeats, ids and least propensities."""
+    """Return the bits (n, all) of rows: all columns as int64, with these rounds."""
     ids = () if block.contexts.ids is None else (block.contexts.ids[:, None],)
     least = () if block.least is None else (block.least.view(np.int64),)
     return np.concatenate(
@@ -349,31 +347,30 @@ def _log(bits: np.ndarray[tuple[int, int], np.dtype[np.int64]], head: Log) -> Lo
     )
 
 
-# A log of any size after the first pass over its rows, and how `certify` lays it out: order, class, model, leaders.
+# The survey by sums, and its layout by `certify`: order, class, model, leaders.
 #
-# Bounded parts of the log teach how features are cut, what rewards to expect and who leads at first; every row bets. No
-# proof differs from that of a log in memory, only what a large log is learnt from; and sums are of whole numbers, so
-# that they are the same to the last bit wherever they are made.
+# Limited parts of the log teach the cuts of features, reward models and the first leaders; every row bets. Proofs are
+# those of a log in memory; only the rows that a large log is learnt from differ. Sums are of whole numbers, so they are
+# the same to the last bit on every engine.
 #
-# All of it follows from the rows, the class that was asked for and how rows may be arranged, so that who verifies can
-# follow it again.
+# All of it follows from the rows, the class and the arrangement of rows, so that a verifier can derive it again.
 
 
 @dataclass(frozen=True, eq=False)
 class Surveyed:
     """A log of any size after the first pass over its rows: the `LogSurvey` by sums of whole numbers.
 
-    source: where rows are.
-    engine: who adds up.
-    facts: of all of them.
+    source: the rows.
+    engine: computes the sums.
+    facts: about all rows.
     arrangement: the order in which they count.
-    shuffled: whether they are.
+    shuffled: whether they are shuffled.
     in_order: whether rows are cut into blocks by their order, or after a shuffle.
     early: the early rows, numbered by round.
-    watched: rows in which signs against the assumptions are looked for: all, or one of so many.
+    watched: the rows on which the assumptions are tested: all, or every k-th.
     digest: of all rows.
-    spared: rows that only teach, where rows have no order.
-    limits: by which all this was found.
+    spared: the number of rows that only teach, if rows have no order.
+    limits: the row limits of this survey.
     """
 
     source: Source
@@ -404,12 +401,12 @@ class Surveyed:
 
     @property
     def has_order(self) -> bool:
-        """Whether something is known to have come before something else."""
+        """Whether some rows are known to have come before others."""
         return self.facts.has_rounds or (self.in_order and len(self.arrangement.counts) > 1)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What each round was planned to have, as `conventions.sizes_beforehand` has it."""
+        """The planned size of each round, as `conventions.sizes_beforehand`."""
         if self.in_order:
             ends = getattr(self.arrangement, "ends")  # noqa: B009
             return tuple(int(size) for size in np.diff(ends, prepend=0))
@@ -417,13 +414,13 @@ class Surveyed:
         return tuple(max(1, int(before)) for before in np.cumsum([0, *counts[:-1]]))
 
     def setting(self, model: RewardModel) -> ScoreSetting:
-        """What scores are made from, with this reward model."""
+        """Return rounds and predictions of rows with this reward model."""
         return make_setting(
             self.early, model, self.arrangement, learns=self.has_order, neighbours=self.limits.neighbours
         )
 
     def settling_round(self, spared: int) -> int | None:
-        """The round from which on the leader of shuffled rows stays."""
+        """Return the round from which on the leader of shuffled rows stays; None if rows are not shuffled."""
         if not isinstance(self.arrangement, Shuffled):
             return None
         place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
@@ -452,9 +449,9 @@ def survey(
     digested: bool = True,
     limits: RowLimits = LIMITS,
 ) -> Surveyed:
-    """The first pass over all rows: which of them are early, which are watched, and what names them all.
+    """Read all rows once: arrange them, gather early and watched rows, and compute their digest.
 
-    spec: of the class, if it is to be learnt from the first rows. digested: whether they are named.
+    spec: of the class, if it is to be learnt from the first rows. digested: whether to compute the digest.
     """
     facts = facts_of(source)
     fewest = 0 if spec is None or not learns(spec) else fewest_to_teach(spec)
@@ -474,7 +471,7 @@ def survey(
 
 
 def survey_certified(certificate: Certificate, source: Source, *, engine: Engine) -> Surveyed:
-    """The first pass over the rows of a certificate that was made by sums, arranged as it says."""
+    """Read the rows of a certificate by sums once, arranged as it states."""
     c = certificate
     spec = c.learning.spec if c.learning is not None and c.learning.spared else None
     by_rows = c.ordered and not c.shuffled
@@ -482,7 +479,7 @@ def survey_certified(certificate: Certificate, source: Source, *, engine: Engine
 
 
 def watched_rows(certificate: Claim, log: Log) -> Log:
-    """The rows of a log in which signs against a certificate's assumptions are looked for: all, or one of so many."""
+    """Return the rows of a log on which a certificate's assumptions are tested: all, or every k-th."""
     if not isinstance(certificate, Certificate) or not certificate.summed:
         return log
     step = -(-len(log) // certificate.limits.watched)
@@ -499,7 +496,7 @@ def survey_for(
     shuffle: bool,
     limits: RowLimits = LIMITS,
 ) -> Surveyed:
-    """The same for a class, or its name; contexts: what it is learnt from, if not the first rows."""
+    """Survey rows for a class, or its name; contexts: those that it is learnt from, if not the first rows."""
     spec = policies if isinstance(policies, str) and contexts is None else None
     if isinstance(policies, LearntClass) and policies.learning is not None and policies.learning.spared:
         spec = policies.learning.spec
@@ -509,7 +506,7 @@ def survey_for(
 def learn_policies(
     surveyed: Surveyed, policies: PolicyClass | LearntClass | str, contexts: Contexts | None
 ) -> LearntClass:
-    """The class, learnt from the first rows or from contexts if it was asked for by its name."""
+    """Return the class; learn it from the first rows or from contexts if it was given by its name."""
     if isinstance(policies, LearntClass):
         return policies
     if not isinstance(policies, str):
@@ -517,7 +514,7 @@ def learn_policies(
     early = surveyed.early
     if surveyed.has_order:
         return learn_from_blocks(policies, early, contexts, sizes=surveyed.arrangement.counts)
-    # Of rows without an order the first ones teach, and nothing is known to have come before anything else.
+    # Without an order the first rows teach, as one round: none is known to have come before another.
     return learn_from_blocks(policies, replace(early, rounds=np.zeros(len(early), dtype=np.int64)), contexts)
 
 
@@ -530,10 +527,10 @@ def lay_out(
     single: bool,
     settle: Settle | None = None,
 ) -> LaidOut:
-    """The model of every round, what is asked for sums, and the leaders.
+    """Return the ledger with the model of every round, and the leaders.
 
-    model: if not the one that suits the first round. single: whether a lottery will not do. settle: as for
-    `Leading.lead`.
+    model: the reward model, if not the default for the early rows. single: certify a single policy, not a mixture.
+    settle: as for `Leading.lead`.
     """
     early, spared, policies = surveyed.early, learnt.spared, learnt.policies
     setting = surveyed.setting(first_model(early) if model is None else model)
@@ -545,11 +542,11 @@ def lay_out(
         one = single and not surveyed.shuffled
         chooser = Leading(early, predictions, ledger, policies, single=one, settled=settled)
         leaders = chooser.lead(sizes=surveyed.sizes, spared=spared, settle=settle)
-    found: list[Policy] = []  # by the first ε that is asked for, as every other takes more passes
+    found: list[Policy] = []  # for the first ε that is requested, as every other takes more passes
 
     def favourite(epsilon: float) -> Policy:
         if leaders is not None and leaders.policies:
-            return leaders.policies[-1]  # as it plays no part
+            return leaders.policies[-1]  # any: the leaders determine the certified policy
         if not found:
             rows = Ledger.of(early, predictions)
             scores = favourite_scores(rows, policies, all_propensities=early.least is None)[0]

@@ -1,8 +1,8 @@
-"""How good a policy is by the rows of a large log: the intervals of `pacbandits.certificate.intervals`, by sums.
+"""The value and gains of a policy by the rows of a large log: sums for `pacbandits.certificate.intervals`.
 
-Two passes: the mean score of every round, from which the centres of later ones are made; then the wealth of all
-experts. Both are sums of whole numbers: the scores of rows are rounded to the nearest, and the log-wealth of groups of
-rows is rounded down, by operations that a processor and a card have in common (`pacbandits.certificate.intervals`).
+Two passes: the mean score of every round, which gives the centres of later ones; then the wealth of all experts. Both
+are sums of whole numbers: the scores of rows are rounded to the nearest, and the log-wealth of groups of rows is
+rounded down, by operations that a processor and a card have in common (`pacbandits.certificate.intervals`).
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from pacbandits.engines.cuda.aggregations import Betting, CardDecided, add_bound
 from pacbandits.records import Log
 from pacbandits.rewards.base import some_rows
 
-MAX_SCORE = 2.0**20  # of a row; what is larger counts for that much in centres and estimates
-# Whole numbers have so many bits less than those of certificates, so that sums have room for 2^10 a row: a factor is
-# at most 2^100, its logarithm at most 70. What is left of log-wealth is counted beside it, in `REST_BITS`.
+MAX_SCORE = 2.0**20  # of a row; larger ones are cut to this in centres and estimates
+# Whole numbers have so many bits less than those of certificates, so that sums have room for 2^10 per row: a factor is
+# at most 2^100, its logarithm at most 70. The fraction of log-wealth is summed separately, in `REST_BITS`.
 SPARE_BITS = 8
 SIGNS = (1.0, -1.0)
-MAX_JUDGED_ROWS = 2**13  # early rows, by which it is judged which experts to ask
+MAX_JUDGED_ROWS = 2**13  # early rows by which the experts to use are chosen
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
     """The sums (kinds, rounds) of plain scores S by round, for every kind of u.
 
-    setting: what scores are made from.
-    decided: what u is made from.
-    n_actions: how many there are.
-    bits: to which the score of each row is rounded.
+    setting: rounds and predictions of rows.
+    decided: the policies and weights that u is computed from.
+    n_actions: A.
+    bits: the fractional bits to which the score of each row is rounded.
     """
 
     setting: ScoreSetting
@@ -84,7 +84,7 @@ class ScoreSums:
         self._add_kinds(sum_by_round(rows, scores, self.setting.n_rounds).T, sums)
 
     def _add_kinds(self, made: Any, sums: tuple[Any, ...]) -> None:
-        """Add sums (A + 1, rounds) of each action alone and of the policy to those of all kinds."""
+        """Add the sums (A + 1, rounds) of each action alone and of the policy to those of all kinds."""
         actions = self.n_actions
         sums[0][0] += made[-1]
         sums[0][1 : actions + 1] += made[-1] - made[:-1]
@@ -93,11 +93,12 @@ class ScoreSums:
 
 @dataclass(frozen=True, eq=False)
 class BoundSums:
-    """Log-wealth (kinds, 2, K) of all experts for θ and −θ, what is left of it, and how many rows left no room to bet.
+    """Log-wealth (kinds, 2, K) of all experts for θ and −θ, its fractions, and the number of rows without room to bet.
 
-    centres (kinds, rounds): m, of θ; that of −θ is −m.
+    centres (kinds, rounds): m for θ; that for −θ is −m.
     stakes (K, rounds): λ.
-    bits: to which the log-wealth of each group of rows is rounded down; what is left of it is, to `REST_BITS` more.
+    bits: the fractional bits to which the log-wealth of each group of rows is rounded down; `REST_BITS` more are summed
+        separately.
     """
 
     setting: ScoreSetting
@@ -133,7 +134,7 @@ class BoundSums:
 
 
 def _caps(stakes: FloatArray) -> FloatArray:
-    """What each expert may lose in a row, over its stake λ (K, rounds); where it stakes nothing, anything."""
+    """Return the largest loss of each expert in a row, over its stake λ (K, rounds); ∞ where it stakes nothing."""
     return np.divide(CAP_SHARE, stakes, out=np.full(stakes.shape, np.inf), where=stakes > 0)
 
 
@@ -146,20 +147,20 @@ def _add_bounds(
     bits: int,
     sums: Sums,
 ) -> None:
-    """Add the wealth of experts in these rows, as `BoundSums` has it."""
+    """Add the wealth of experts in these rows to the sums of `BoundSums`."""
     wealth, rest, lost = (one.reshape(-1) for one in sums)
     slack = rounding_of(own.shape[1])
     add_all_bounds(rows, own, counted, stakes, _caps(stakes), centres, slack, 2.0**bits, wealth, rest, lost)
 
 
 def _wealth_of(sums: Sums, bits: int) -> FloatArray:
-    """Log-wealth (kinds, 2, K) by sums; −∞ where an expert had no room to bet."""
+    """Return log-wealth (kinds, 2, K) from sums; −∞ if an expert had no room to bet."""
     wealth, rest, lost = sums
     return np.where(lost > 0, -np.inf, np.ldexp((wealth + (rest >> REST_BITS)).astype(np.float64), -bits))
 
 
 def _on_card(stretch: Stretch, decided: Decided) -> CardDecided:
-    """Who decides, as the card takes it."""
+    """Return the policies that decide, in the form that the card takes."""
     return CardDecided(actions_of(stretch, decided.policies, None), decided.shares, decided.counted)
 
 
@@ -177,13 +178,13 @@ class SummedWeighing:
         samples: int,
         needed: float,
     ) -> None:
-        """Ask for them; needed: about what wealth a bound takes, by which those experts are chosen who are asked."""
+        """Compute the sums; needed: the approximate log-wealth that a bound takes, by which experts are chosen."""
         assert setting.early is not None
         n_actions, bits = setting.early.n_actions, wealth_bits(samples) - SPARE_BITS
         self._kinds = {kind: place for place, kind in enumerate(kinds_of(n_actions))}
         asked = ScoreSums(setting, decided, n_actions, bits)
         (found,) = engine.ask(source, asked, what="measuring how good the policy is")
-        # Earlier rounds as whole numbers: a centre must not know its own round, not even by how it was rounded.
+        # Earlier rounds as whole numbers: a centre must not depend on its own round, not even by rounding.
         earlier = np.ldexp((np.cumsum(found, axis=1) - found).astype(np.float64), -bits)
         scores, seen = np.ldexp(found.astype(np.float64), -bits), setting.arrangement.counts * decided.counted
         rows = np.cumsum(seen) - seen
@@ -208,10 +209,10 @@ class SummedWeighing:
 def promising(
     early: Log, setting: ScoreSetting, decided: Decided, stakes: FloatArray, means: FloatArray, *, needed: float
 ) -> IntArray:
-    """The experts whose bounds are among the best two of any kind and side, by what they win on some early rows.
+    """Return the experts whose bounds are among the best two of any kind and side, by their wealth on some early rows.
 
-    A bound is the best of all experts', so that it holds for whichever of them are asked. stakes (K, rounds): λ. means
-    (kinds,): what θ is likely to be.
+    A bound is the best of all experts', so it holds for any choice of them. stakes (K, rounds): λ. means (kinds,): the
+    estimates of θ.
     """
     some = early.take(some_rows(len(early), most=MAX_JUDGED_ROWS))
     rows = setting.rows_at(some, some.rounds)
