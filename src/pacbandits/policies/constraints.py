@@ -197,8 +197,8 @@ def within_budget(policies: PolicyClass, contexts: Contexts, *, costs: ArrayLike
 #     Π_W = {π ∈ Π : π(c) ∉ W for every context c}
 #
 # A class that can be narrowed to some of its actions becomes that class on fewer actions, and its policies are then
-# renumbered. Its argmax is exact if that of the class is, a fixed W costs nothing, and log|Π_W| ≤ log|Π|. The cost of choosing W from the
-# data is `pacbandits.confidence.withdrawal_part`.
+# renumbered. Its argmax is exact if that of the class is, a fixed W costs nothing, and log|Π_W| ≤ log|Π|. The cost of
+# choosing W from the data is `pacbandits.confidence.withdrawal_part`.
 
 
 @runtime_checkable
