@@ -90,9 +90,9 @@ def to_python(
     """Return the source of a function `choose(row)` that returns the policy's action and needs no package.
 
     A row maps the name of each feature to its value: a number (or text that spells one), or a label. If a value is
-    None, a tree's test on it fails, unless the test accepts missing values, as in SQL; linear scores and unknown context
-    ids raise an error. The function of a mixture policy is `choose(row, draw=None)`: the draw is a number in [0, 1),
-    and random() if it is None.
+    None, a tree's test on it fails, unless the test accepts missing values, as in SQL; linear scores and unknown
+    context ids raise an error. The function of a mixture policy is `choose(row, draw=None)`: the draw is a number in
+    [0, 1), and random() if it is None.
 
     policy: a tree, a table of up to 1,000 contexts, a linear policy, or a mixture of these.
     actions: the names of the actions, in the order of their numbers; by default the numbers.

@@ -217,7 +217,7 @@ class SmallestLeaf:
 
     @cached_property
     def roots(self) -> BoolArray:
-        """Which splits (S,) leave at least the minimum share on both sides."""
+        """The mask (S,) of splits that leave at least the minimum share on both sides."""
         known, layout = self.known, self.known.bins.layout
         if known.bins.n_splits == 0:
             return np.empty(0, dtype=np.bool_)

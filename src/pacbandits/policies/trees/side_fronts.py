@@ -342,8 +342,8 @@ def root_fronts(
 ) -> SideFronts:
     """Return the frontiers of both sides of the splits of feature j; those of more than `cap` points are thinned.
 
-    block (bins of j, all bins, 2A). allowed: `SmallestLeaf.below` of feature j; empty if all trees are allowed. A root that
-    is not allowed has empty frontiers.
+    block (bins of j, all bins, 2A). allowed: `SmallestLeaf.below` of feature j; empty if all trees are allowed. A root
+    that is not allowed has empty frontiers.
     """
     starts, split_starts = layout.starts, layout.split_starts
     n_splits = split_starts[j + 1] - split_starts[j]
