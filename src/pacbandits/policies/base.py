@@ -441,7 +441,7 @@ def compact(n_actions: int) -> type[np.unsignedinteger]:
 
 
 def at_stake(scores: FloatArray) -> float:
-    """Return `Σ_i (max_a scores[i, a] − min_a scores[i, a])`: no two policies differ by more in total."""
+    """Return `Σ_i (max_a scores[i, a] − min_a scores[i, a])`: no two policies differ by more on scores (n, A)."""
     return float((scores.max(axis=1) - scores.min(axis=1)).sum())
 
 
