@@ -1,6 +1,6 @@
-"""Policies written down for where they are to act: as SQL, as a Python function, as rules in JSON.
+"""Export of policies for deployment: as SQL, as a Python function, as rules in JSON.
 
-What is written acts exactly as the policy does, or a sentence says why it cannot be written.
+An export takes exactly the actions of the policy, or InputError says why the policy cannot be exported.
 """
 
 from pacbandits.exports.deployed import DeployedPolicy

@@ -1,4 +1,4 @@
-"""A policy at work: on data frames it gives the names of actions, on contexts what it always gave."""
+"""A deployed policy: it returns action names on data frames, and action numbers on contexts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ROWS_AT_ONCE = 100_000
 
 @dataclass(frozen=True)
 class DeployedPolicy:
-    """A certified policy, or a mixture of several, that acts on data frames of any library that speaks Arrow.
+    """A certified policy or mixture policy that acts on data frames of any library that supports Arrow.
 
     chosen: the policy itself.
-    action_names (A,): what the actions are called; None if they are but numbered.
+    action_names (A,): the names of the actions; None if they are only numbered.
     dates: the columns of dates and times that features are made of.
     """
 
@@ -39,10 +39,10 @@ class DeployedPolicy:
         return self.chosen.n_actions
 
     def __call__(self, rows: Contexts | DataFrame, *, seed: int = 0) -> Any:
-        """The action of each row: of a data frame its name (n,), where actions have names; of contexts its number.
+        """Return the action of each row (n,): for a data frame its name, if it has one; for contexts its number.
 
-        seed: of the draws of a mixture, one for each row. The same seed gives the same actions, here and with
-            `pacbandits apply`; `propensities` tells how likely they were.
+        seed: of the draws of a mixture policy, one for each row. The same seed gives the same actions, here and with
+            `pacbandits apply`; `propensities` gives their probabilities.
         """
         contexts = self._contexts(rows)
         actions = self.decide(contexts, seed=seed)[0]
@@ -52,7 +52,7 @@ class DeployedPolicy:
         return np.array(names, dtype=object if self.action_names is not None else np.int64)[actions]
 
     def propensities(self, rows: Contexts | DataFrame) -> FloatArray:
-        """With what probability each action is taken (n, A): what to log."""
+        """Return the probability of each action (n, A), for the log."""
         contexts = self._contexts(rows)
         if isinstance(self.chosen, Mixture):
             return self.chosen.propensities(contexts)
@@ -61,9 +61,9 @@ class DeployedPolicy:
     def decide(
         self, contexts: Contexts, *, seed: int = 0, tell: Callable[[str], None] | None = None
     ) -> tuple[IntArray, FloatArray | None]:
-        """The action (n,) of each context, and of a mixture with what probability it was drawn (n,).
+        """Return the action (n,) of each context, and for a mixture policy the probability (n,) of that action.
 
-        seed: of the draws. tell: hears how far it is.
+        seed: of the draws. tell: receives progress messages.
         """
         n, policy = len(contexts), self.chosen
         actions, propensities = np.empty(n, dtype=np.int64), np.empty(n)
@@ -81,16 +81,16 @@ class DeployedPolicy:
         return actions, propensities if isinstance(policy, Mixture) else None
 
     def describe(self) -> str:
-        """What it does, in words, with the names of actions where they have any."""
+        """Describe the policy, with the names of actions if there are any."""
         return describe_chosen(self.chosen, self.action_names)
 
     def to_json(self) -> dict[str, Any]:
-        """What JSON knows of the policy itself."""
+        """Serialise the policy itself to JSON-compatible values."""
         return self.chosen.to_json()
 
     @property
     def asked(self) -> CustomerFeatures:
-        """Which columns of a table it asks about."""
+        """The columns of a table that it needs; raise InputError if the policy does not declare them."""
         inputs = inputs_of(self.chosen)
         if inputs is None:
             raise InputError("the policy does not say what it asks about; call it on contexts from Python")
@@ -98,7 +98,7 @@ class DeployedPolicy:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it asks about, as far as it says; of a date, the column and what is made of it."""
+        """The columns that it needs, if declared; for a feature made of a date, it and the date column."""
         inputs = inputs_of(self.chosen)
         features = () if inputs is None else (*inputs.numbers, *inputs.labels)
         made = date_parts(features, self.dates)

@@ -1,4 +1,4 @@
-"""A policy as the source of a Python function that needs nothing else."""
+"""Export of a policy as the source of a self-contained Python function."""
 
 from __future__ import annotations
 
@@ -87,17 +87,18 @@ _DRAWN = """\
 def to_python(
     policy: Chosen, *, actions: Sequence[str] | None = None, name: str = "choose", dates: Sequence[str] = ()
 ) -> str:
-    """A policy as the source of a function `choose(row)`, which gives the action and needs no package.
+    """Return the source of a function `choose(row)` that returns the policy's action and needs no package.
 
-    A row maps the name of each feature to its value: a number (or text that spells one), or a label. Where a value is
-    None, a tree's test on it fails, as in SQL; linear scores and contexts that the policy does not know raise an error.
-    The function of a mixture is `choose(row, draw=None)`: the draw is a number in [0, 1), and random() if it is None.
+    A row maps the name of each feature to its value: a number (or text that spells one), or a label. If a value is
+    None, a tree's test on it fails, unless the test accepts missing values, as in SQL; linear scores and unknown
+    context ids raise an error. The function of a mixture policy is `choose(row, draw=None)`: the draw is a number in
+    [0, 1), and random() if it is None.
 
-    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a mixture of such.
-    actions: the names of the actions, in the order of their numbers; without them the numbers are given.
-    name: of the function.
-    dates: the columns of dates and times that features were made of, as a certificate names them. A row has such a
-        column, as a date, a datetime, a time or text in ISO form, and the function makes of it what the policy asks.
+    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a mixture of these.
+    actions: the names of the actions, in the order of their numbers; by default the numbers.
+    name: the name of the function.
+    dates: the columns of dates and times that features were made of, as named in a certificate. A row has such a
+        column as a date, a datetime, a time or text in ISO form, and the function computes the features from it.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
@@ -108,7 +109,7 @@ def to_python(
     'plain'
 
     Raises:
-        InputError: When the policy has no exact form in Python, or the name is none that a function can have.
+        InputError: If the policy has no exact form in Python, or the name is not a valid function name.
     """
     check_chosen(policy)
     names = written_actions(policy, actions)
@@ -132,7 +133,7 @@ def to_python(
 
 
 def _row_with(made: Mapping[str, DatePart]) -> str:
-    """Lines that put what is made of dates into the row."""
+    """Return lines that add the features made of dates to the row."""
     return "".join(
         [
             f"{_INDENT}row = {{\n{2 * _INDENT}**row,\n",
@@ -147,7 +148,7 @@ def _docstring(more: str) -> str:
 
 
 def _body(decision: Decision, names: Sequence[Action], indent: str) -> str:
-    """Lines that end by giving the action or by an error."""
+    """Return lines that end by returning the action or raising an error."""
     if isinstance(decision, LargestScore):
         return _scores(decision, names, indent)
     return _rules(decision, names, indent)

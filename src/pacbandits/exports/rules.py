@@ -1,4 +1,4 @@
-"""A policy as a list of rules in JSON."""
+"""Export of a policy as a list of rules in JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from pacbandits.records import Chosen, Mixture, Policy, check_chosen
 from pacbandits.records.column_types import DatePart, date_parts
 from pacbandits.records.contexts import ID_COLUMN
 
-# What every export begins with: the decision of a policy, and what its actions are called.
+# Shared by all exports: the decision of a policy and the names of its actions.
 
 
-Action = str | int  # as it is written: its name, or its number
+Action = str | int  # in an export: its name, or its number
 
 
 def decision_of(policy: Policy) -> Decision:
-    """What a policy does, or a sentence for one that cannot say it."""
+    """Return the decision of a policy; raise InputError for a policy that has none."""
     if isinstance(policy, DecidingPolicy):
         return policy.decision()
     kind = plain(getattr(policy, "kind", type(policy).__name__))
@@ -40,7 +40,7 @@ def decision_of(policy: Policy) -> Decision:
 
 
 def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Action, ...]:
-    """What stands for each action: its name if there are names, else its number."""
+    """Return the name of each action if there are names, else its number."""
     if actions is None:
         return tuple(range(chosen.n_actions))
     names = texts(actions, name="actions")
@@ -51,7 +51,7 @@ def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Acti
 
 
 def made_of_dates(chosen: Chosen, dates: Sequence[str]) -> dict[str, DatePart]:
-    """The features that a policy asks about and that are made of these columns of dates, and how."""
+    """Return the features of a policy that are made of these date columns, with the column and part of each."""
     asked = inputs_of(chosen)
     known = texts(dates, name="dates")
     return {} if asked is None else date_parts((*asked.numbers, *asked.labels), known)
@@ -61,18 +61,17 @@ Json = dict[str, Any]
 
 
 def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Sequence[str] = ()) -> Json:
-    """A policy as rules that JSON can hold: the first rule whose conditions all hold decides, else the "else".
+    """Return a policy as JSON rules: the first rule whose conditions all hold decides, otherwise the "else".
 
-    A condition names a `feature` and what it must be: `at_most` a number, `is` a label, `is_missing`, or `among`
-    ids of contexts. It fails for a missing value, unless it says `or_missing`. "else" is null where no rule is known
-    for a context. A mixture has its rules one under the other, each with its `probability` and `below`: the first whose
-    `below` is above a draw from [0, 1) is taken. Features that are made of columns of dates stand under "made", each
-    with the column and the part of it: its `weekday` (Mon, …, Sun), its `day` (counted from 1970-01-01) or its `hour`
-    (13.5 is half past one).
+    A condition has a `feature` and one of: `at_most` a number, `is` a label, `is_missing`, or `among` ids of contexts.
+    It fails for a missing value, unless it has `or_missing`. "else" is null if contexts without a rule have no action.
+    A mixture policy has rule lists under "lottery", each with its `probability` and `below`: the first whose `below` is
+    above a draw from [0, 1) is taken. Features made of date columns are listed under "made", each with the column and
+    its part: the `weekday` (Mon, …, Sun), the `day` (counted from 1970-01-01) or the `hour` (13.5 is half past one).
 
-    policy: a tree, a table of up to 1,000 contexts, or a mixture of such.
-    actions: the names of the actions, in the order of their numbers; without them the numbers are given.
-    dates: the columns of dates and times that features were made of, as a certificate names them.
+    policy: a tree, a table of up to 1,000 contexts, or a mixture of these.
+    actions: the names of the actions, in the order of their numbers; by default the numbers.
+    dates: the columns of dates and times that features were made of, as named in a certificate.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
@@ -81,7 +80,7 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
     {'rules': [{'if': [{'feature': 'age', 'at_most': 30.0}], 'then': 'plain'}], 'else': 'discount'}
 
     Raises:
-        InputError: When the policy is no list of rules.
+        InputError: If the policy is not a list of rules.
     """
     check_chosen(policy)
     names = written_actions(policy, actions)

@@ -1,4 +1,4 @@
-"""A policy as an expression of standard SQL."""
+"""Export of a policy as a standard SQL expression."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from pacbandits.records import Chosen, Mixture, check_chosen
 from pacbandits.records.column_types import WEEKDAYS, DatePart, Part
 from pacbandits.records.contexts import ID_COLUMN
 
-# The SQL of databases: how each quotes names and texts, and makes features of dates, as its manual has it.
+# SQL dialects: quoting of names and texts, and features made of dates, according to each database's manual.
 #
-# SQLite keeps dates as text in ISO form, to the millisecond; its functions bring offsets to UTC, as reading a table
-# does. PostgreSQL has columns of type DATE, TIMESTAMP or TIME; a TIMESTAMP WITH TIME ZONE goes by the time zone of the
-# session. The others take DATE and what has a time of day besides: TIMESTAMP in DuckDB, DATETIME or TIMESTAMP in
-# BigQuery (in UTC) and MySQL (in the time zone of the session), TIMESTAMP_NTZ in Snowflake.
+# SQLite stores dates as text in ISO form, to the millisecond; its functions convert offsets to UTC, as reading a table
+# does. PostgreSQL has columns of type DATE, TIMESTAMP or TIME; a TIMESTAMP WITH TIME ZONE uses the time zone of the
+# session. The others take DATE and a type with a time of day: TIMESTAMP in DuckDB, DATETIME or TIMESTAMP in BigQuery
+# (in UTC) and MySQL (in the time zone of the session), TIMESTAMP_NTZ in Snowflake.
 
 
 _POSTGRES_DAYS = " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(WEEKDAYS, start=1))
@@ -39,15 +39,15 @@ _ALL_DAYS = "".join(WEEKDAYS)
 
 @dataclass(frozen=True)
 class Dialect:
-    """The SQL of a database.
+    """The SQL dialect of a database.
 
-    parts: what makes each part of a date; {} is the column. Hours are a whole number of the smallest unit divided by
-        that of an hour: the very double that a policy compares with.
-    mark: what stands around the name of a column.
-    backslash: whether it begins an escape in texts.
-    twice: whether a mark within a name, or a quote within a text, is written twice, and not after a backslash.
+    parts: the expression of each part of a date; {} is the column. Hours are an integer number of the smallest unit
+        divided by that of an hour: exactly the double that a policy compares with.
+    mark: the quotation mark of column names.
+    backslash: whether a backslash begins an escape in texts.
+    twice: whether a mark within a name, or a quote within a text, is doubled rather than escaped by a backslash.
     double: the type of a number in double precision.
-    same: whether {} is the text {}, to the letter.
+    same: the expression that is true if {} is exactly the text {}.
     """
 
     parts: Mapping[Part, str]
@@ -58,22 +58,22 @@ class Dialect:
     same: str = "{} = {}"
 
     def name(self, column: str) -> str:
-        """A column."""
+        """Return a quoted column name."""
         return self._between(self.mark, column, backslash=not self.twice)
 
     def literal(self, words: str) -> str:
-        """A text."""
+        """Return a quoted text."""
         return self._between("'", words, backslash=self.backslash)
 
     def _between(self, mark: str, words: str, *, backslash: bool) -> str:
-        """Words between two marks; backslash: whether one begins an escape there."""
+        """Return words between two marks; backslash: whether a backslash begins an escape there."""
         shown = checked(words)
         if backslash:
             shown = shown.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
         return mark + shown.replace(mark, 2 * mark if self.twice else f"\\{mark}") + mark
 
     def equals(self, column: str, words: str) -> str:
-        """Whether what stands for a column is a text."""
+        """Return the expression that is true if a column expression equals a text."""
         return self.same.format(column, self.literal(words))
 
 
@@ -124,7 +124,7 @@ DIALECTS: dict[str, Dialect] = {
         },
         backslash=True,
     ),
-    # Texts are the same there whatever their case, and with blanks behind them; as bytes they are not.
+    # MySQL compares texts without regard to case and trailing blanks; bytes are compared exactly.
     "mysql": Dialect(
         {
             "weekday": f"SUBSTRING('{_ALL_DAYS}', 3 * WEEKDAY({{}}) + 1, 3)",
@@ -137,7 +137,7 @@ DIALECTS: dict[str, Dialect] = {
         same="CAST(CONVERT({} USING utf8mb4) AS BINARY) = CAST(CONVERT({} USING utf8mb4) AS BINARY)",
     ),
 }
-_EXPLAINED = ("sqlite", "postgresql")  # in comments, where no dialect is asked for
+_EXPLAINED = ("sqlite", "postgresql")  # in comments, without a dialect
 _MEANINGS: dict[Part, str] = {
     "weekday": f"the weekday of {{}}: {', '.join(WEEKDAYS)}",
     "day": "the day of {}, counted from 1970-01-01, which is 0",
@@ -146,7 +146,7 @@ _MEANINGS: dict[Part, str] = {
 
 
 def dialect_of(name: str | None) -> Dialect:
-    """The SQL of a database of this name; without one, that of the standard."""
+    """Return the dialect of this name; standard SQL for None."""
     if name is None:
         return STANDARD
     if text(name, name="dialect") not in DIALECTS:
@@ -155,7 +155,7 @@ def dialect_of(name: str | None) -> Dialect:
 
 
 def dates_in(made: Mapping[str, DatePart], dialect: Dialect) -> dict[str, str]:
-    """Expressions that make features of columns of dates in a database."""
+    """Return the expression of each feature that is made of a date column."""
     return {name: f"({_expression(part, dialect)})" for name, part in made.items()}
 
 
@@ -164,16 +164,16 @@ def _expression(part: DatePart, dialect: Dialect) -> str:
 
 
 def date_comment(feature: str, part: DatePart) -> str:
-    """Lines that say how a column of a feature is made of a column of dates."""
+    """Return comment lines that explain how a feature is made of a date column."""
     shown = visible(STANDARD.name(part.column)).replace("\n", " ")
     lines = [f"{visible(STANDARD.name(feature))} is {_MEANINGS[part.part].replace('{}', shown)}"]
-    if shown == STANDARD.name(part.column):  # what cannot be shown is not to be copied
+    if shown == STANDARD.name(part.column):  # a name that cannot be shown exactly must not be copied
         lines += [f"  in {dialect}: {_expression(part, DIALECTS[dialect])}" for dialect in _EXPLAINED]
     return "".join(f"-- {' '.join(line.splitlines())}\n" for line in lines)
 
 
 def checked(words: str) -> str:
-    """Words that SQL can hold."""
+    """Return words that SQL can represent; raise InputError for others."""
     try:
         words.encode("utf-8")
     except UnicodeEncodeError:
@@ -184,7 +184,7 @@ def checked(words: str) -> str:
 
 
 MOST_SQL_TERMS = 20_000  # of scores, in all comparisons together
-MOST_SCORE_TERMS = 500  # of one score: databases take expressions about 1,000 deep
+MOST_SCORE_TERMS = 500  # in one score: databases take expressions about 1,000 deep
 _INDENT = "  "
 _DRAWN_ANEW = re.compile(r"\b(rand|random|newid|gen_random_uuid|uuid|randomblob)\s*\(", re.IGNORECASE)
 
@@ -197,21 +197,21 @@ def to_sql(
     dates: Sequence[str] = (),
     dialect: str | None = None,
 ) -> str:
-    """A policy as an expression of standard SQL, which gives the action for a row.
+    """Return a policy as a standard SQL expression for the action of a row.
 
-    Columns have the names of the features, in double quotes; labels and names of actions are in single quotes. Numbers
-    are written so that they are read as the doubles that the policy compares with. Where a column is NULL, a tree's
-    test on it fails, so that the row goes the way of ELSE; linear scores give NULL, and so does a context id that the
-    policy does not know.
+    Columns have the names of the features, in double quotes or those of the dialect; labels and names of actions are in
+    single quotes. Numbers are written so that they are read as the doubles that the policy compares with. If a column
+    is NULL, a tree's test on it fails, unless the test accepts missing values; linear scores give NULL, and so does an
+    unknown context id.
 
-    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a mixture of such.
-    actions: the names of the actions, in the order of their numbers; without them the numbers are written.
-    draw: for a mixture, a column or an expression with one draw from [0, 1) a row. It stands in several places, and
-        must have the same value in each: a column, or a hash of one, but no call of random().
-    dates: the columns of dates and times that features were made of, as a certificate names them.
-    dialect: whose SQL it is: `sqlite`, `postgresql`, `duckdb`, `bigquery`, `snowflake` or `mysql`, each with its own
-        quotes and functions of dates. Without it the expression is standard SQL, asks for columns of the features that
-        are made of dates, and says in comments before it how they are made.
+    policy: a tree, a table of up to 1,000 contexts, a linear policy, or a mixture of these.
+    actions: the names of the actions, in the order of their numbers; by default the numbers.
+    draw: for a mixture policy, a column or an expression with one draw from [0, 1) a row. It occurs several times in
+        the result and must have the same value each time: a column, or a hash of one, but not a call of random().
+    dates: the columns of dates and times that features were made of, as named in a certificate.
+    dialect: `sqlite`, `postgresql`, `duckdb`, `bigquery`, `snowflake` or `mysql`, each with its own quotes and date
+        functions. By default the expression is standard SQL, expects columns for the features made of dates, and
+        explains in comments before it how to make them.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20.0], [40.0]], names=["age"])
@@ -223,7 +223,7 @@ def to_sql(
     END
 
     Raises:
-        InputError: When the policy has no exact form in SQL, or a mixture has no draw.
+        InputError: If the policy has no exact form in SQL, or a mixture policy has no draw.
     """
     check_chosen(policy)
     own = dialect_of(dialect)
@@ -239,10 +239,10 @@ def to_sql(
 
 
 class SqlColumns(dict[str, str]):
-    """What stands for each feature: what is made of a date, or else the column of its name, quoted.
+    """The SQL expression of each feature: the one made of a date, or else the quoted column name.
 
-    made: of dates.
-    dialect: whose SQL it is.
+    made: expressions of features made of dates.
+    dialect: the SQL dialect.
     """
 
     def __init__(self, made: Mapping[str, str] | None = None, dialect: Dialect = STANDARD) -> None:
@@ -254,7 +254,7 @@ class SqlColumns(dict[str, str]):
 
 
 def _mixture(mixture: Mixture, names: Sequence[str], draw: str, columns: SqlColumns) -> str:
-    """The decision of each policy where the draw stands for it; a draw outside [0, 1), or none, gives NULL."""
+    """Return the expression of a mixture policy; a draw that is NULL or outside [0, 1) gives NULL."""
     out = ["CASE", f"{_INDENT}WHEN {draw} < 0.0 THEN NULL"]
     for policy, bound in zip(mixture.policies, mixture.bounds, strict=True):
         out.append(f"{_INDENT}WHEN {draw} < {bound!r} THEN {_decision(decision_of(policy), names, _INDENT, columns)}")
@@ -275,7 +275,7 @@ def _checked_draw(draw: str | None) -> str:
 
 
 def _decision(decision: RuleList | LargestScore, names: Sequence[str], indent: str, columns: SqlColumns) -> str:
-    """The expression; `indent` stands before all its lines but the first."""
+    """Return the expression of a decision; `indent` precedes all its lines but the first."""
     if isinstance(decision, LargestScore):
         return _largest(decision, names, indent, columns)
     otherwise = "NULL" if decision.otherwise is None else names[decision.otherwise]
@@ -305,7 +305,7 @@ def _condition(condition: Condition, columns: SqlColumns) -> str:
 
 
 def _largest(decision: LargestScore, names: Sequence[str], indent: str, columns: SqlColumns) -> str:
-    """The first action whose score no later one exceeds: those before it were exceeded."""
+    """Return the expression of the first action whose score no later one exceeds (earlier ones were exceeded)."""
     lengths = [1 + len(terms) for terms in decision.scores]
     written = (len(lengths) - 1) * sum(lengths)
     if written > MOST_SQL_TERMS or max(lengths) > MOST_SCORE_TERMS:
@@ -325,7 +325,7 @@ def _largest(decision: LargestScore, names: Sequence[str], indent: str, columns:
 
 
 def _sum(terms: Sequence[Term], columns: SqlColumns) -> str:
-    """Terms added up one after the other, in double precision from the first."""
+    """Return the sum of terms, added one after the other in double precision."""
     zero = f"CAST(0.0 AS {columns.dialect.double})"
     return f"({' + '.join([zero, *(_term(term, columns) for term in terms)])})"
 
@@ -342,5 +342,5 @@ def _term(term: Term, columns: SqlColumns) -> str:
 
 
 def _literal(value: Action, dialect: Dialect) -> str:
-    """A text in quotes, or a number."""
+    """Return a quoted text, or a number."""
     return str(value) if isinstance(value, int) else dialect.literal(value)

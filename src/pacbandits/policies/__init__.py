@@ -1,4 +1,4 @@
-"""Policy classes: what they hold, their argmax oracles, how their policies print and serialise."""
+"""Policy classes: sets of policies with argmax oracles, and the policies' descriptions and JSON forms."""
 
 from pacbandits.policies.base import Frontier, PolicyClass
 from pacbandits.policies.constraints import Restrictions, within_budget

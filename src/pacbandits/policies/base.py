@@ -1,7 +1,7 @@
 """The interface of a policy class: four required members, and capabilities that a class may add.
 
-A policy class derives from `PolicyClass`, or has its four required members; `check_class` accepts both. Whoever needs a
-capability asks the class for it (`policies.has_frontier`, `policies.lists_policies`), never for a type.
+A policy class derives from `PolicyClass`, or has its four required members; `check_class` accepts both. Callers test
+for a capability by its flag (`policies.has_frontier`, `policies.lists_policies`), never by type.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """What a search takes on this machine: an estimate, right to a factor of about 3.
+    """The estimated cost of a search on this machine, correct to a factor of about 3.
 
-    seconds: of wall time, with all cores at work.
-    memory_bytes: the peak, beside what is held anyway.
+    seconds: wall time, with all cores in use.
+    memory_bytes: peak memory, in addition to what is already allocated.
     """
 
     seconds: float
     memory_bytes: float
 
     def __add__(self, other: SearchCost) -> SearchCost:
-        """One search after the other."""
+        """Return the cost of two searches run one after the other."""
         return SearchCost(self.seconds + other.seconds, max(self.memory_bytes, other.memory_bytes))
 
     def __mul__(self, times: int) -> SearchCost:
-        """So many searches one after the other."""
+        """Return the cost of `times` searches run one after the other."""
         return SearchCost(self.seconds * times, self.memory_bytes if times else 0.0)
 
 
-# A function of the first and the second score that rises with both.
+# A function of the first and the second score that is increasing in both.
 RisingValue = Callable[[FloatArray, FloatArray], FloatArray]
 
 
@@ -58,11 +58,11 @@ class Frontier:
     policy is still dominated by some point, so the maximum of a function monotone in both is a valid upper bound, and
     `policy(i)` comes close to point i from below.
 
-    first (m,): of the points; strictly falls.
-    second (m,): of the points; strictly rises.
+    first (m,): first scores of the points, strictly decreasing.
+    second (m,): second scores of the points, strictly increasing.
     exact: whether every point is attained.
     build: makes the policy of a point.
-    search: up to so many policies at which a value is large, from all over the class; None where there is no search.
+    search: returns up to a given number of policies with a large value, from the whole class; None if unavailable.
     """
 
     first: FloatArray
@@ -75,14 +75,14 @@ class Frontier:
         return self.first.shape[0]
 
     def policy(self, index: int) -> Policy:
-        """A policy at (or, when rounded, near) the given point."""
+        """Return a policy at (or, when rounded, near) the given point."""
         return self.build(int(index))
 
     def large(self, value: RisingValue, *, most: int) -> tuple[Policy, ...]:
-        """Up to `most` policies at which `value(first, second)`, a function that rises with both, is large.
+        """Return up to `most` policies with a large `value(first, second)`, a function increasing in both.
 
-        The maximiser comes first. The others come from all over the class where it has a `search` of its own, and then
-        need not lie on the frontier; else from along the frontier.
+        The maximiser comes first. The others come from the whole class if the frontier has a `search`, and then need
+        not lie on the frontier; otherwise they are spread along the frontier.
         """
         values = value(self.first, self.second)
         pieces = np.array_split(np.arange(len(values)), min(most, len(values)))
@@ -93,7 +93,7 @@ class Frontier:
         return (*(self.policy(i) for i in tops[:few]), *self.search(value, most - few))
 
     def mapped(self, change: Callable[[Policy], Policy]) -> Frontier:
-        """The same points, each policy changed by a function."""
+        """Return the frontier with the same points and `change` applied to each policy."""
 
         def search(value: RisingValue, most: int) -> list[Policy]:
             return [] if self.search is None else [change(one) for one in self.search(value, most)]
@@ -108,31 +108,31 @@ class Frontier:
 
 
 class PolicyClass(ABC):
-    """A set Π of policies, known through its size and its argmax oracle.
+    """A set Π of policies, represented by its size and its argmax oracle.
 
-    Required are three attributes and `argmax`; everything else is a capability with a default. A flag says whether a
-    class has a capability. It is set where the methods are defined; a class that has them for some of its objects
-    only sets the flag on each object.
+    Three attributes and `argmax` are required; everything else is a capability with a default. A flag says whether a
+    class has a capability. It is set automatically where a class defines the methods; a class whose capability depends
+    on the object sets the flag on each object.
 
     n_actions: the number of actions.
     log_size: log|Π|, or an upper bound on it.
-    exact: whether `argmax` finds a true maximiser, on which a guarantee may rest.
+    exact: whether `argmax` finds a true maximiser, as a guarantee requires.
     lists_policies: whether `len`, `policy` and `actions` list all policies.
     has_frontier: whether `frontier` is available.
     checks_membership: whether `has` decides if a policy belongs to the class.
     simplifies_policies: whether `simplest` finds simpler policies.
     divides_contexts: whether `parts` is available.
-    holds_every_map: whether the class is all maps from a finite set of contexts to actions, made by `policy_of`.
+    holds_every_map: whether the class contains all maps from a finite set of contexts to actions (see `policy_of`).
     reads_policies: whether `policy_from_json` is available.
     searches_budgets: whether `argmax_within` and `know` are available.
-    n_contexts: the size of the finite set of contexts that its policies are defined on, which have ids; 0 for a class
-        on any contexts.
-    feature_names: the features that its policies may ask about, if it asks by name.
-    accepts_greedy: whether the greedy policy for any real parameter, `argmax_a ⟨φ(c, a), θ⟩`, may be the answer when
-        this class is asked for.
+    n_contexts: the size of the finite set of contexts, with ids, on which its policies are defined; 0 for a class
+        that accepts any contexts.
+    feature_names: the features that its policies may use, if it refers to features by name.
+    accepts_greedy: whether the greedy policy for any real parameter, `argmax_a ⟨φ(c, a), θ⟩`, is an admissible answer
+        for this class.
     withdrawn: the excluded actions, which no policy takes.
     budget: the largest mean cost of a policy, over the contexts that the class was made for; infinite without one.
-    costs (A,): of each action, where there is a budget.
+    costs (A,): the cost of each action, if there is a budget.
     """
 
     n_actions: int
@@ -154,7 +154,7 @@ class PolicyClass(ABC):
     budget: float = inf
     costs: FloatArray
 
-    # The methods that each flag stands for.
+    # The methods that each flag requires.
     flags: ClassVar[dict[str, tuple[str, ...]]] = {
         "lists_policies": ("__len__", "policy", "actions"),
         "has_frontier": ("frontier",),
@@ -174,77 +174,77 @@ class PolicyClass(ABC):
 
     @abstractmethod
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
-        """A policy that maximises `Σ_i scores[i, π(c_i)]`, for scores (n, A) of any sign.
+        """Return a policy that maximises `Σ_i scores[i, π(c_i)]`, for scores (n, A) of any sign.
 
-        Ties break the same way always. The weights of the contexts play no part: the scores include them.
+        Tie-breaking is deterministic. The weights of the contexts are not used: the scores include them.
         """
 
     def __bool__(self) -> bool:
         return True
 
     def __len__(self) -> int:
-        """The number of policies."""
+        """Return the number of policies."""
         raise self._unsupported("list its policies")
 
     def policy(self, index: int) -> Policy:
-        """The policy of the given number, from 0."""
+        """Return the policy with the given index, from 0."""
         raise self._unsupported("list its policies")
 
     def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
-        """The action (|Π|, n) of every policy on every context."""
+        """Return the action (|Π|, n) of every policy on every context."""
         raise self._unsupported("list its policies")
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of `(Σ first[i, π(c_i)], Σ second[i, π(c_i)])` over Π, both to be large."""
+        """Return the Pareto frontier of `(Σ first[i, π(c_i)], Σ second[i, π(c_i)])` over Π, both maximised."""
         raise self._unsupported("find the frontier of two scores")
 
     def has(self, policy: Policy) -> bool:
-        """Whether this is one of its policies, whatever contexts it is asked on."""
+        """Return whether a policy belongs to the class, as a function on all contexts."""
         raise self._unsupported("tell its own policies from others")
 
     def simplest(
         self, policy: Policy, contexts: Contexts, losses: FloatArray, squares: FloatArray, *, standard_errors: float
     ) -> Policy:
-        """The simplest policy made from the given one that loses at most so many standard errors against it.
+        """Return the simplest policy derived from the given one that loses at most `standard_errors` standard errors.
 
-        losses (m, A): the estimated loss of an action against the policy's own. squares (m, A): the terms whose sum is
-        the square of the standard error of that.
+        losses (m, A): the estimated loss of each action relative to the policy's own action. squares (m, A): the terms
+        that sum to the squared standard error of the total loss.
         """
         return policy
 
     def parts(self, policy: Policy, contexts: Contexts) -> IntArray:
-        """The part (n,) of each context, from 0; a policy, and any simpler one made from it, acts alike on a part."""
+        """Return the part (n,) of each context, from 0; a policy and its simplifications are constant on each part."""
         raise self._unsupported("divide contexts")
 
     def policy_of(self, actions: IntArray) -> Policy:
-        """The policy that takes these actions (n_contexts,)."""
+        """Return the policy that takes these actions (n_contexts,)."""
         raise self._unsupported("make any map")
 
     def describe(self) -> str:
-        """The kind of policies, in a few words."""
+        """Return the kind of policies in a few words."""
         return self.type_name
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """What policies can ask and where they can cut, a line each, and whether that divides these contexts."""
+        """Return one line for each feature that policies use, with its splits and their effect on these contexts."""
         return ()
 
     def to_json(self) -> dict[str, Any]:
-        """A description that makes the same class again, with a `kind` of its own; equal for equal classes."""
+        """Serialise to JSON-compatible values with a `kind`; equal classes give equal values."""
         raise InputError(
             f"the policy class {self.type_name} has no description in JSON (no to_json), so it cannot be written to a "
             "file"
         )
 
     def policy_from_json(self, value: dict[str, Any]) -> Policy:
-        """The policy whose `to_json` this is."""
+        """Read a policy from the output of its `to_json`."""
         raise self._unsupported("read policies")
 
     def argmax_cost(self, n_rows: int) -> SearchCost | None:
-        """The cost of an argmax on so many contexts; None where it is not known."""
+        """Return the cost of an argmax on `n_rows` contexts; None if unknown."""
         return None
 
     def frontier_cost(self, n_rows: int) -> SearchCost | None:
-        """The cost of a frontier on so many contexts; None where it is not known."""
+        """Return the cost of a frontier on `n_rows` contexts; None if unknown."""
         return None
 
     @property
@@ -254,7 +254,7 @@ class PolicyClass(ABC):
 
     @property
     def lighter(self) -> str:
-        """What a caller may change for lower costs."""
+        """Advice on how to reduce search costs."""
         return "take a smaller class"
 
     @property
@@ -263,39 +263,39 @@ class PolicyClass(ABC):
         return type(self).__name__
 
     def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
-        """The mean cost of a policy or a mixture over contexts with their weights, where there is a budget."""
+        """Return the weighted mean cost of a policy or mixture policy over contexts; only for classes with a budget."""
         raise self._unsupported("cost policies")
 
     def argmax_within(
         self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
     ) -> Policy | None:
-        """A policy that maximises `Σ_i scores[i, π(c_i)]` among those with `Σ_j costs[j, π(known_j)] ≤ most`, if any.
+        """Return a maximiser of `Σ_i scores[i, π(c_i)]` subject to `Σ_j costs[j, π(known_j)] ≤ most`, or None.
 
         scores (n, A), costs (m, A).
         """
         raise self._unsupported("search within a budget")
 
     def know(self, contexts: Contexts) -> Any:
-        """Contexts as far as its policies tell them apart (`trees.known.KnownContexts`)."""
+        """Return the contexts reduced to what its policies distinguish (`KnownContexts`)."""
         raise self._unsupported("search within a budget")
 
     def narrowed(self, kept: tuple[int, ...]) -> PolicyClass | None:
-        """Its policies that take these actions alone, numbered from 0, on any context; None if unsupported."""
+        """Return the subclass that takes only these actions, renumbered from 0; None if unsupported."""
         return None
 
     def summing(self) -> Summation | None:
-        """How scores are summed over rows for a search by sums; None for a class that needs all rows at once."""
+        """Return the row summation for a search by sums; None for a class that needs all rows at once."""
         return None
 
     def attained(self, contexts: Contexts, scores: FloatArray, policy: Policy) -> float:
-        """`Σ_i scores[i, π(c_i)]`, for scores (n, A), or for the sums that a class takes instead."""
+        """Return `Σ_i scores[i, π(c_i)]`, for scores (n, A), or for the sums that the class accepts instead."""
         return total(scores, policy(contexts))
 
     def _unsupported(self, what: str) -> InputError:
         return InputError(f"the policy class {self.type_name} cannot {what}")
 
 
-# The optional members that a wrapper forwards, besides flags and words.
+# The optional members that a wrapper forwards, besides flags and descriptions.
 _FORWARDED = (
     *("policy", "actions", "frontier", "has", "simplest", "parts", "policy_of", "policy_from_json"),
     *("n_contexts", "feature_names", "accepts_greedy", "withdrawn", "budget", "costs", "mean_cost"),
@@ -305,9 +305,9 @@ _FORWARDED = (
 
 
 class WrappedClass(PolicyClass):
-    """A policy class that does what another object does, except for the methods that a subclass defines.
+    """A policy class that delegates to another object, except for the methods that a subclass defines.
 
-    policies: the other: a policy class, or any object with the required members and some of the others.
+    policies: the wrapped object: a policy class, or any object with the required members and some of the others.
     """
 
     def __init__(self, policies: Any) -> None:
@@ -358,9 +358,9 @@ class WrappedClass(PolicyClass):
 
 
 class CountedClass(WrappedClass):
-    """A policy class that counts the calls of its oracles; listing its policies is no call.
+    """A policy class that counts the calls of its oracles; listing its policies does not count.
 
-    calls: so far.
+    calls: the number of calls so far.
     """
 
     def __init__(self, policies: PolicyClass) -> None:
@@ -388,7 +388,7 @@ class ArgmaxOnly(PolicyClass):
 
 
 class RememberingClass(ArgmaxOnly):
-    """A class whose argmax returns the best of all policies it has found on these contexts, for whatever scores."""
+    """A class whose argmax returns the best policy, for the scores at hand, of all it has found on these contexts."""
 
     def __init__(self, policies: PolicyClass, contexts: Contexts) -> None:
         super().__init__(policies)
@@ -420,12 +420,12 @@ def check_class(policies: object) -> PolicyClass:
 
 
 def check_n_actions(n_actions: object) -> int:
-    """How many actions there are, 1 or more."""
+    """Return the number of actions; raise InputError unless it is a whole number ≥ 1."""
     return whole_number(n_actions, name="n_actions", least=1)
 
 
 def check_scores(scores: FloatArray, *, contexts: Contexts, n_actions: int, name: str = "scores") -> FloatArray:
-    """Scores as a finite (n, A) array, or a sentence."""
+    """Return the scores as a finite (n, A) array; raise InputError if they are not."""
     check_contexts(contexts)
     ready = isinstance(cast(object, scores), np.ndarray) and scores.dtype == np.float64
     if ready and scores.shape == (len(contexts), n_actions):
@@ -436,30 +436,30 @@ def check_scores(scores: FloatArray, *, contexts: Contexts, n_actions: int, name
 
 
 def compact(n_actions: int) -> type[np.unsignedinteger]:
-    """The smallest unsigned integer type that holds an action."""
+    """Return the smallest unsigned integer type that holds an action."""
     return np.uint8 if n_actions <= 256 else np.uint16 if n_actions <= 65536 else np.uint32
 
 
 def at_stake(scores: FloatArray) -> float:
-    """All that could be lost by the choice of actions, for scores (n, A)."""
+    """Return `Σ_i (max_a scores[i, a] − min_a scores[i, a])`: no two policies differ by more on scores (n, A)."""
     return float((scores.max(axis=1) - scores.min(axis=1)).sum())
 
 
 def total(scores: FloatArray, actions: IntArray) -> float:
-    """`Σ_i scores[i, actions[i]]`, for scores (n, A) and actions (n,)."""
+    """Return `Σ_i scores[i, actions[i]]`, for scores (n, A) and actions (n,)."""
     return float(scores[np.arange(len(actions)), actions].sum())
 
 
-# What a policy class makes of contexts, kept for as long as these are.
+# A cache of values that a policy class computes for contexts; an entry lives as long as its contexts.
 
 
 Made = TypeVar("Made")
 
 
 class PerContexts(Generic[Made]):
-    """A memory of what was made of contexts: designs ask about the same ones again and again.
+    """A cache of one value for each `Contexts` object, as designs query the same contexts repeatedly.
 
-    It holds no contexts itself. What is made must not hold them either, or it would keep them, and itself, for ever.
+    It holds contexts by weak reference. A cached value must not refer to its contexts, or neither is ever freed.
     """
 
     def __init__(self) -> None:
@@ -469,29 +469,29 @@ class PerContexts(Generic[Made]):
         return len(self._made)
 
     def __reduce__(self) -> tuple[type[PerContexts[Made]], tuple[()]]:
-        """Another process begins with no memories."""
+        """Pickle as an empty cache."""
         return PerContexts, ()
 
     def get(self, contexts: Contexts, make: Callable[[Contexts], Made]) -> Made:
-        """What was made of these contexts before, or else is made now."""
+        """Return the cached value for these contexts, or make and cache it."""
         made = self._made.get(contexts)
         if made is None:
             made = self._made[contexts] = make(contexts)
         return made
 
 
-# What a computation will take of a policy class, said before it begins; and a refusal where memory will not do.
+# Cost estimates before a computation starts, and an error if memory does not suffice.
 
 
-ARGMAXES_FOR_A_FRONTIER = 2  # about so many are asked for in its place, of a class that has none
-PATIENCE_SECONDS = 30.0  # what takes longer is said beforehand
+ARGMAXES_FOR_A_FRONTIER = 2  # argmax calls that replace a frontier, for a class without one
+PATIENCE_SECONDS = 30.0  # longer computations are announced
 
 
 class Searches(NamedTuple):
-    """About how often a computation asks a class.
+    """The approximate number of oracle calls of a computation.
 
-    argmaxes: for a best policy.
-    frontiers: for a frontier, where the class has one.
+    argmaxes: argmax calls.
+    frontiers: frontier calls, if the class has a frontier.
     """
 
     argmaxes: int
@@ -499,14 +499,14 @@ class Searches(NamedTuple):
 
 
 def count_rows(contexts: Contexts) -> int:
-    """How many different contexts searches look at: one for each id where there are ids."""
+    """Return the number of distinct contexts in a search: one for each id if there are ids, else one for each row."""
     return len(contexts) if contexts.ids is None else len(np.unique(contexts.ids))
 
 
 def expect_cost(policies: PolicyClass, n_rows: int, searches: Searches) -> tuple[SearchCost, int] | None:
-    """What so many searches take together, and how many they are; None where the class cannot tell.
+    """Return the total cost and the number of these searches; None if the class gives no estimate.
 
-    Of a class that can be listed no oracle is asked: what it takes is not a matter of searches.
+    None also for a class that lists its policies: it is not searched by oracle calls.
     """
     one, front = policies.argmax_cost(n_rows), policies.frontier_cost(n_rows)
     if one is None or policies.lists_policies:
@@ -518,9 +518,9 @@ def expect_cost(policies: PolicyClass, n_rows: int, searches: Searches) -> tuple
 
 
 def check_memory(policies: PolicyClass, n_rows: int, *, free_bytes: int | None = None) -> None:
-    """Raise when a search on so many contexts would take more memory than there is.
+    """Raise InputError if a search on `n_rows` contexts would need more memory than is free.
 
-    free_bytes: how much that is, if not what the machine says.
+    free_bytes: free memory; measured on this machine by default.
     """
     costs = (policies.argmax_cost(n_rows), policies.frontier_cost(n_rows))
     needed = max((cost.memory_bytes for cost in costs if cost is not None), default=0.0)
@@ -535,7 +535,7 @@ def check_memory(policies: PolicyClass, n_rows: int, *, free_bytes: int | None =
 def foretell(
     policies: PolicyClass, n_rows: int, searches: Searches, *, patience_seconds: float = PATIENCE_SECONDS
 ) -> str:
-    """What so many searches will take, in a line; nothing when that is not worth a line, or cannot be told."""
+    """Return one line that predicts the cost of these searches; empty if they are short or the cost is unknown."""
     expected = expect_cost(policies, n_rows, searches)
     if expected is None or expected[0].seconds <= patience_seconds:
         return ""
@@ -548,7 +548,7 @@ def foretell(
 
 
 def spell_seconds(seconds: float) -> str:
-    """A time in words, to one digit or two."""
+    """Return a duration in words, to one or two digits."""
     for unit, size in (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:,.0f} {unit}"
@@ -556,27 +556,27 @@ def spell_seconds(seconds: float) -> str:
 
 
 def spell_bytes(amount: float) -> str:
-    """An amount of memory in words."""
+    """Return an amount of memory in words."""
     if amount >= 0.95e9:
         return f"{amount / 1e9:,.0f} GB" if amount >= 10e9 else f"{amount / 1e9:.1f} GB"
     return f"{max(amount / 1e6, 1):.0f} MB"
 
 
-# A function becomes a policy class with a name by the decorator `policy_class`: its keyword arguments are declared,
-# checked options, and the class knows its name, description and options.
+# The decorator `policy_class` turns a function into a named policy class: its keyword arguments are declared, checked
+# options.
 
 
 @dataclass(frozen=True, eq=False)
 class ClassSpec:
-    """A policy class by its name.
+    """A policy class that can be requested by name.
 
-    name: what a spec calls it.
+    name: the name in a spec.
     description: one line.
-    options: what it takes.
+    options: the options it accepts.
     build: makes the class for contexts, `n_actions` and options.
     learns: whether the class depends on more of the contexts than which ones there are.
-    sharing: options by which it depends on shares of the contexts, so that it takes many of them.
-    restricted: says in words what options, as a spec spells them, restrict it to, given how many contexts there were.
+    sharing: options that refer to shares of the contexts, and so need many of them.
+    restricted: describes the restriction that options (spelt as in a spec) impose, given the number of contexts.
     """
 
     name: str
@@ -588,14 +588,14 @@ class ClassSpec:
     restricted: Callable[[Mapping[str, str], int], str] | None = None
 
     def __call__(self, contexts: Contexts, *, n_actions: int, **options: Any) -> PolicyClass:
-        """The class for these contexts."""
+        """Return the class for these contexts."""
         check_contexts(contexts)
         check_n_actions(n_actions)
         checked: dict[str, Any] = check_options(options, self.options, of=f"policy class '{self.name}'")
         return self.build(contexts, n_actions=n_actions, **checked)
 
     def from_text(self, given: Mapping[str, str], contexts: Contexts, *, n_actions: int) -> PolicyClass:
-        """The class for these contexts, and options as a spec spells them."""
+        """Return the class for these contexts, with options as spelt in a spec."""
         options: dict[str, Any] = read_options(given, self.options, of=f"policy class '{self.name}'")
         return self.build(contexts, n_actions=n_actions, **options)
 
@@ -603,7 +603,7 @@ class ClassSpec:
 def policy_class(
     name: str, *, description: str, learns: bool = True
 ) -> Callable[[Callable[..., PolicyClass]], ClassSpec]:
-    """Turn a function of contexts, `n_actions` and declared options into a policy class with a name.
+    """Turn a function of contexts, `n_actions` and declared options into a named policy class.
 
     learns: whether the class depends on more of the contexts than which ones there are.
     """

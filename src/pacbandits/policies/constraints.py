@@ -26,22 +26,22 @@ from pacbandits.records import Contexts, Log, Policy, check_contexts
 from pacbandits.records.policy import call
 from pacbandits.schema import Fields
 
-# What policies that one may deploy have to keep to, in the words of those who deploy them, as options of a spec.
+# Restrictions on deployable policies, by action and feature names; they become options of a spec.
 
 
-_TREES = "trees"  # the class that can be restricted
+_TREES = "trees"  # the only class that can be restricted
 
 
 @dataclass(frozen=True)
 class Restrictions:
-    """What policies have to keep to. Actions are called by their names, or by their numbers where they have none.
+    """Restrictions on policies. Actions are given by name, or by number if they have no names.
 
-    smallest_leaf: the share of known contexts that every leaf of a tree holds at the least.
-    cost: what actions cost, by name; those not named cost nothing.
-    max_cost: what a policy costs at the most, on average over the known contexts.
-    max_treated: the share of known contexts that get another action than the control, at the most.
-    never: where actions must not be taken, as in `"email: age <= 25"` or `"email: country = DE"`.
-    control: the action that is taken there, and that counts as no treatment.
+    smallest_leaf: the minimum share of known contexts in every leaf of a tree.
+    cost: the cost of each action, by name; actions not named cost 0.
+    max_cost: the maximum mean cost of a policy over the known contexts.
+    max_treated: the maximum share of known contexts that get an action other than the control.
+    never: where an action is excluded, as in `"email: age <= 25"` or `"email: country = DE"`.
+    control: the action taken where others are excluded; it counts as no treatment.
 
     >>> import pacbandits as pb
     >>> pb.Restrictions(max_treated=0.3, control="0").added_to("trees:depth=2", ["0", "1"])
@@ -73,7 +73,7 @@ class Restrictions:
         self._check_together()
 
     def _check_together(self) -> None:
-        """Raise where one restriction lacks another, or there are two budgets."""
+        """Raise InputError if a restriction lacks one that it needs, or if there are two budgets."""
         if self.max_treated is not None and (self.cost or self.max_cost is not None):
             raise InputError("one budget at a time: --max-treated is one, and so is --max-cost; leave one of them out")
         if bool(self.cost) != (self.max_cost is not None):
@@ -84,7 +84,7 @@ class Restrictions:
                 raise InputError(f"{name} needs the action that is taken instead; name it, --control NAME")
 
     def added_to(self, spec: str, actions: Sequence[str]) -> str:
-        """The spec of a class with these restrictions; actions (A,): what they are called."""
+        """Return the spec of a class with these restrictions added; actions (A,): their names."""
         options: list[str] = []
         if self.smallest_leaf > 0:
             options.append(f"leaf={_digits(self.smallest_leaf)}")
@@ -111,13 +111,13 @@ class Restrictions:
         return f"{name}:{','.join([given, *options] if colon else options)}"
 
     def for_log(self, spec: str, log: Log) -> str:
-        """The same for the actions of a log, whose contexts must know the labels that bars speak of."""
+        """Return the spec for the actions of a log; raise InputError if `never` uses a label that its contexts lack."""
         for words in self.never:
             check_label(words, log.contexts)
         return self.added_to(spec, log.action_names or tuple(str(action) for action in range(log.n_actions)))
 
     def _costs(self, actions: Sequence[str]) -> list[float] | None:
-        """What each action costs (A,); None without a budget."""
+        """Return the cost of each action (A,); None without a budget."""
         if self.max_treated is not None and self.control is not None:
             own = _place(self.control, actions, what="--control")
             return [float(action != own) for action in range(len(actions))]
@@ -128,20 +128,20 @@ class Restrictions:
 
 
 def _digits(value: float) -> str:
-    """A number with as many digits as it takes to read it again."""
+    """Format a number so that it reads back to the same value, with six digits if they suffice."""
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))
 
 
 def _place(name: str, actions: Sequence[str], *, what: str) -> int:
-    """The number of an action."""
+    """Return the number of an action, by its name."""
     if name not in actions:
         raise InputError(f"{what} names '{plain(name)}', which is no action{nearest(str(name), actions)}")
     return list(actions).index(name)
 
 
 def _spell(words: str, actions: Sequence[str]) -> str:
-    """Where an action is barred, as a spec spells it."""
+    """Return an exclusion (`never`) in the form used in a spec."""
     given = words.strip()
     for name in sorted(actions, key=len, reverse=True):
         rest = given.removeprefix(name).lstrip()
@@ -150,15 +150,15 @@ def _spell(words: str, actions: Sequence[str]) -> str:
     raise InputError(f"--never '{plain(words)}' names no action{nearest(given.partition(':')[0], actions)}; {BAR_FORM}")
 
 
-# Any class that can be held to a budget, held to it.
+# Budgets on any class that supports them.
 
 
 def within_budget(policies: PolicyClass, contexts: Contexts, *, costs: ArrayLike, budget: float) -> PolicyClass:
-    """The policies of a class that cost at most so much on average.
+    """Return the policies of a class whose mean cost is within a budget.
 
-    policies: the class: trees of depth 0, 1 or 2, or a list (`Finite`).
-    contexts: over which the average is, with their weights; fixed before the log was seen.
-    costs (A,): of each action.
+    policies: trees of depth 0, 1 or 2, or a list (`Finite`).
+    contexts: the contexts, with weights, over which the mean is taken; fixed before the log was seen.
+    costs (A,): the cost of each action.
     budget: the largest mean cost.
 
     >>> import pacbandits as pb
@@ -192,30 +192,29 @@ def within_budget(policies: PolicyClass, contexts: Contexts, *, costs: ArrayLike
     return Finite(policies.table[kept], n_actions=policies.n_actions, names=names)
 
 
-# Classes whose policies never take certain actions, as these were withdrawn.
+# Classes without the withdrawn actions W.
 #
-#     Π_W = {π ∈ Π : π(c) ∉ W for every context c whatever}
+#     Π_W = {π ∈ Π : π(c) ∉ W for every context c}
 #
-# A class that can be narrowed to some of its actions is that class on fewer actions, whose policies are then said with
-# the numbers that actions have among all. So its argmax is exact where that of the whole is, W costs nothing, and there
-# are fewer policies to pay for. `pacbandits.confidence.withdrawal_part` says what it costs to choose W by what was
-# seen.
+# A class that can be narrowed to some of its actions becomes that class on fewer actions, and its policies are then
+# renumbered. Its argmax is exact if that of the class is, a fixed W costs nothing, and log|Π_W| ≤ log|Π|. The cost of
+# choosing W from the data is `pacbandits.confidence.withdrawal_part`.
 
 
 @runtime_checkable
 class RenumberedPolicy(Policy, Protocol):
-    """A policy that can call its actions by other numbers."""
+    """A policy whose actions can be renumbered."""
 
     def renumbered(self, numbers: tuple[int, ...], n_actions: int) -> Policy:
-        """The same policy where action a is called numbers[a], of so many actions."""
+        """Return the same policy with action a renumbered to numbers[a], out of n_actions actions."""
         ...
 
 
 class Without(PolicyClass):
-    """The policies of a class that never take certain actions; it lists them and has a frontier where the class does.
+    """The policies of a class that never take the withdrawn actions; listed, and with a frontier, if the class is.
 
-    policies: the class on the actions that are kept, numbered from 0.
-    kept: the numbers that these have among all.
+    policies: the class on the kept actions, numbered from 0.
+    kept: the numbers of the kept actions among all actions.
     n_actions: the number of all actions.
     """
 
@@ -235,22 +234,22 @@ class Without(PolicyClass):
         self.n_contexts, self.feature_names = policies.n_contexts, policies.feature_names
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
-        """The best of the policies that are left."""
+        """Return the best policy that takes no withdrawn action."""
         return self._named(self.policies.argmax(contexts, self._cut(contexts, scores)))
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of two scores over the policies that are left."""
+        """Return the Pareto frontier of two scores over the policies that take no withdrawn action."""
         scores = (self._cut(contexts, one, f"{name} scores") for name, one in (("first", first), ("second", second)))
         return self.policies.frontier(contexts, *scores).mapped(self._named)
 
     def has(self, policy: Policy) -> bool:
-        """Whether this is a policy of the class that takes no withdrawn action."""
+        """Return whether a policy belongs to the class and takes no withdrawn action."""
         if not isinstance(policy, RenumberedPolicy) or policy.n_actions != self.n_actions:
             return False
         numbers = {action: place for place, action in enumerate(self.kept)}
         try:
             own = policy.renumbered(tuple(numbers.get(a, -1) for a in range(self.n_actions)), len(self.kept))
-        except InputError:  # of an action that was withdrawn
+        except InputError:  # it takes a withdrawn action
             return False
         return self.policies.checks_membership and self.policies.has(own)
 
@@ -258,20 +257,20 @@ class Without(PolicyClass):
         return len(self.policies)
 
     def policy(self, index: int) -> Policy:
-        """The policy of the given number, from 0."""
+        """Return the policy with the given index, from 0."""
         return self._named(self.policies.policy(index))
 
     def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
-        """The action (|Π|, n) of every policy on every context."""
+        """Return the action (|Π|, n) of every policy on every context."""
         own = self.policies.actions(contexts)
         return np.array(self.kept, dtype=own.dtype)[own.astype(np.int64)]
 
     def describe(self) -> str:
-        """The kind of policies, and the excluded actions."""
+        """Return the kind of policies and the excluded actions."""
         return f"{self.policies.describe()}, never {' or '.join(call(action, None) for action in self.withdrawn)}"
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """What policies can ask, and the excluded actions."""
+        """Return the details of the class and the excluded actions, one a line."""
         never = f"never {', '.join(call(action, None) for action in self.withdrawn)}"
         return (*self.policies.details(contexts), never)
 
@@ -298,17 +297,17 @@ class Without(PolicyClass):
         return np.ascontiguousarray(checked[:, self.kept])
 
     def _named(self, policy: Policy) -> Policy:
-        """A policy on the kept actions, with the numbers that they have among all."""
+        """Renumber a policy on the kept actions to the numbers among all actions."""
         return cast(RenumberedPolicy, policy).renumbered(self.kept, self.n_actions)
 
 
 def without(policies: PolicyClass, withdrawn: Iterable[int]) -> PolicyClass:
-    """The policies of a class that never take the withdrawn actions; the class itself where none is.
+    """Return the policies of a class that never take the withdrawn actions; the class itself if none is withdrawn.
 
-    Actions may be withdrawn one after the other: of a class from which some were, others are withdrawn as well.
+    Withdrawals accumulate: the actions that a `Without` already excludes stay excluded.
 
     Raises:
-        InputError: Where no action, or no policy, would be left, or the class cannot do with fewer actions.
+        InputError: If no action or no policy would be left, or if the class cannot be narrowed to fewer actions.
     """
     policies = check_class(policies)
     n_actions = policies.n_actions
@@ -337,7 +336,7 @@ def without(policies: PolicyClass, withdrawn: Iterable[int]) -> PolicyClass:
 
 
 def without_from_json(value: dict[str, Any], read: Callable[[object], PolicyClass]) -> Without:
-    """The class whose `to_json` this is; read: makes the class that it was narrowed to."""
+    """Read a `Without` from the output of its `to_json`; read: reads the inner class."""
     given = Fields.read(value, of="policy class")
     given.check_known(("kind", "class", "kept", "n_actions"))
     inner = given.json_object("class")

@@ -1,8 +1,8 @@
-"""What a policy does, as plain data that other languages can say, and what it must be told of a context.
+"""Decisions of policies as plain data for export to other languages, and the inputs that a policy needs.
 
-A policy that can be written down elsewhere brings a `decision`, in one of two forms: rules of which the first that
-holds decides, or linear scores of which the largest does. Who writes SQL, Python or JSON knows these two forms, and no
-kind of policy.
+An exportable policy has a `decision` in one of two forms: a rule list, of which the first matching rule decides, or
+linear scores, of which the largest decides. Exporters to SQL, Python or JSON handle these two forms, and no kind of
+policy in particular.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pacbandits.records import Chosen, Contexts, parts_of
 
 @dataclass(frozen=True)
 class NumberAtMost:
-    """Whether a number is at most a threshold.
+    """The condition that a number is at most a threshold.
 
     feature: the name of the number.
     most: the largest number that passes.
-    or_missing: whether a missing value passes, too.
+    or_missing: whether a missing value passes too.
     """
 
     feature: str
@@ -34,11 +34,11 @@ class NumberAtMost:
 
 @dataclass(frozen=True)
 class LabelIs:
-    """Whether a category has a given label.
+    """The condition that a category has a given label.
 
     feature: the name of the category.
-    label: the one that passes.
-    or_missing: whether a missing value passes, too.
+    label: the label that passes.
+    or_missing: whether a missing value passes too.
     """
 
     feature: str
@@ -48,9 +48,9 @@ class LabelIs:
 
 @dataclass(frozen=True)
 class IdAmong:
-    """Whether a context of a finite set is one of these.
+    """The condition that the id of a context is one of these.
 
-    ids: their numbers.
+    ids: the ids that pass.
     """
 
     ids: tuple[int, ...]
@@ -58,9 +58,9 @@ class IdAmong:
 
 @dataclass(frozen=True)
 class NumberMissing:
-    """Whether a number is missing.
+    """The condition that a number is missing.
 
-    feature: its name.
+    feature: the name of the number.
     """
 
     feature: str
@@ -71,10 +71,10 @@ Condition = NumberAtMost | NumberMissing | LabelIs | IdAmong
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """An action for contexts of which all conditions hold.
+    """An action for contexts that satisfy all conditions.
 
-    conditions: what must hold.
-    action: what is then taken.
+    conditions: the conditions, all of which must hold.
+    action: the action taken if they hold.
     """
 
     conditions: tuple[Condition, ...]
@@ -83,10 +83,10 @@ class DecisionRule:
 
 @dataclass(frozen=True)
 class RuleList:
-    """Rules in order: the first whose conditions all hold decides.
+    """An ordered list of rules: the first rule whose conditions all hold decides.
 
-    rules: in order.
-    otherwise: the action where none of them holds; None where nothing is known of such a context.
+    rules: the rules in order.
+    otherwise: the action if no rule matches; None if it is undefined for such a context.
     """
 
     rules: tuple[DecisionRule, ...]
@@ -95,11 +95,11 @@ class RuleList:
 
 @dataclass(frozen=True)
 class Standardised:
-    """A number, `(value − centre)/spread`.
+    """A standardised number, `(value − centre)/spread`.
 
-    feature: its name.
-    centre: what is subtracted.
-    spread: what the rest is divided by.
+    feature: the name of the number.
+    centre: subtracted from the value.
+    spread: divides the difference.
     """
 
     feature: str
@@ -109,10 +109,10 @@ class Standardised:
 
 @dataclass(frozen=True)
 class Indicator:
-    """1 where a category has a given label, 0 elsewhere.
+    """An indicator: 1 if a category has the given label, else 0.
 
     feature: the name of the category.
-    label: the one that counts.
+    label: the label coded as 1.
     """
 
     feature: str
@@ -121,10 +121,10 @@ class Indicator:
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a score, `(column · feature) · theta` in this order of operations.
+    """A term of a score, `(column · feature) · theta` in this order of operations.
 
-    column: what is known of the context; None for 1.
-    feature: of the action.
+    column: the column of the context; None for the constant 1.
+    feature: the action's feature.
     theta: the coefficient.
     """
 
@@ -134,18 +134,18 @@ class Term:
 
     @property
     def constant(self) -> float:
-        """What it adds where its column is 1."""
+        """The value of the term where its column is 1."""
         return (1.0 * self.feature) * self.theta
 
     @property
     def factors(self) -> tuple[float, ...]:
-        """What the column is multiplied by, in order; a 1 makes no difference and is left out."""
+        """The factors that multiply the column, in order; a feature of 1 is omitted."""
         return (self.theta,) if self.feature == 1.0 else (self.feature, self.theta)
 
 
 @dataclass(frozen=True)
 class LargestScore:
-    """The action of largest score, of equals the first. Terms are added to 0 one after the other.
+    """The action of largest score; ties go to the first. Terms are added to 0 one after the other.
 
     scores: the terms of each action.
     """
@@ -158,21 +158,21 @@ Decision = RuleList | LargestScore
 
 @runtime_checkable
 class DecidingPolicy(Protocol):
-    """A policy that can be written down in another language."""
+    """A policy that can be exported to another language."""
 
     def decision(self) -> Decision:
-        """What it does, to the last bit; a sentence (InputError) for one that is too large or of no such form."""
+        """Return the exact decision, to the last bit; raise InputError if it is too large or has no such form."""
         ...
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a policy must be told of a context.
+    """The features of a context that a policy needs.
 
-    numbers: features that are numbers, by name.
-    labels: features that are labels, by name.
-    ids: whether it must know which element of a finite set the context is.
-    phi: whether it must know φ, the features of context and action together.
+    numbers: names of numeric features.
+    labels: names of categorical features.
+    ids: whether it needs the id of the context in a finite set.
+    phi: whether it needs φ, the features of context and action together.
     """
 
     numbers: tuple[str, ...] = ()
@@ -191,15 +191,15 @@ class Inputs:
 
 @runtime_checkable
 class AskingPolicy(Protocol):
-    """A policy, or a feature map, that says what it must be told of a context."""
+    """A policy, or a feature map, that declares the inputs it needs."""
 
     def inputs(self) -> Inputs | None:
-        """What it asks for, if that is known; nothing else of a context makes a difference."""
+        """Return the inputs it depends on, and on nothing else of a context; None if unknown."""
         ...
 
 
 def inputs_of(chosen: Chosen) -> Inputs | None:
-    """What a policy or all policies of a lottery ask for; None where one of them does not say."""
+    """Return the inputs of a policy, or of all policies of a mixture policy; None if one of them declares none."""
     out = Inputs()
     for policy in parts_of(chosen):
         asked = policy.inputs() if isinstance(policy, AskingPolicy) else None
@@ -210,7 +210,7 @@ def inputs_of(chosen: Chosen) -> Inputs | None:
 
 
 def inputs_of_conditions(conditions: Iterable[Condition]) -> Inputs:
-    """What must be known to decide whether conditions hold."""
+    """Return the inputs needed to evaluate conditions."""
     out = Inputs()
     for one in conditions:
         match one:
@@ -223,15 +223,15 @@ def inputs_of_conditions(conditions: Iterable[Condition]) -> Inputs:
     return out
 
 
-# Somebody else's policy: what a column of the table says that it would do.
+# An external policy, given by a column that names its action in each row.
 
 
 @dataclass(frozen=True)
 class ColumnPolicy:
-    """Do what a column says.
+    """A policy that takes the action named in a column.
 
-    feature: the column, of the names of actions; or of their numbers, where they have no names.
-    actions (A,): what the actions are called.
+    feature: the column of action names, or of action numbers if actions have no names.
+    actions (A,): the names of the actions.
     """
 
     feature: str

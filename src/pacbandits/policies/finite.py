@@ -1,4 +1,4 @@
-"""Finite classes: an explicit table of actions, one row a policy, one column a context of a finite set."""
+"""Finite classes: a table of actions with one row for each policy and one column for each context of a finite set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pacbandits.schema import Fields
 
 @kernel
 def pareto(first: FloatArray, second: FloatArray) -> IntArray:
-    """Indices of the maximal points, by falling `first`; of equal points the first one stands."""
+    """Return the indices of the maximal points, by decreasing `first`; of equal points, the first."""
     n = first.shape[0]
     order = np.argsort(-first, kind="mergesort")
     keep = np.empty(n, dtype=np.int64)
@@ -43,7 +43,7 @@ def pareto(first: FloatArray, second: FloatArray) -> IntArray:
     best = -np.inf
     i = 0
     while i < n:
-        # Among equal `first`, the largest `second` (the lowest index breaks ties, as the sort is stable).
+        # Among equal `first`, the largest `second`; ties go to the lowest index, as the sort is stable.
         top = order[i]
         j = i + 1
         while j < n and first[order[j]] == first[top]:
@@ -58,20 +58,20 @@ def pareto(first: FloatArray, second: FloatArray) -> IntArray:
     return keep[:count]
 
 
-SORTED_SUMS_PER_INTERVAL = 32  # where there are more, sums are gathered instead of sorted
+SORTED_SUMS_PER_INTERVAL = 32  # beyond this many, sums are binned instead of sorted
 
 
 @kernel
 def pareto_of_sums(
     first_a: FloatArray, second_a: FloatArray, first_b: FloatArray, second_b: FloatArray, bins: int
 ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
-    """The frontier of all sums of a point of `a` and a point of `b`.
+    """Return the Pareto frontier of all sums of a point of `a` and a point of `b`.
 
-    Exact while it has at most `bins` points (and the sums are not too many to sort). Beyond, sums are gathered into
-    `bins` intervals of `first`, and the frontier holds, for each interval, the largest first and the largest second in
-    it: every sum is dominated. The intervals are equal on the scale of the fourth root of `first` above its least, so
-    that small values keep their relative precision. Returns first, second, pair (index of a · len(b) + index of b, the
-    one with the largest second), and exactness.
+    Exact while it has at most `bins` points (and there are few enough sums to sort). Beyond, sums are binned into
+    `bins` intervals of `first`, and the frontier has one point for each interval, its largest first and its largest
+    second: every sum is dominated. The intervals are equal on the scale of the fourth root of `first` above its
+    minimum, so that small values keep their relative precision. Returns first, second, pair (index of a · len(b) +
+    index of b, for the sum with the largest second), and exactness.
     """
     na, nb = first_a.shape[0], first_b.shape[0]
     total = na * nb
@@ -89,10 +89,10 @@ def pareto_of_sums(
     high = first_a.max() + first_b.max()
     unit = 1.0 / (high - low) if high > low else 0.0
     if not unit < np.inf:
-        unit = 0.0  # a range too narrow to divide is one interval
+        unit = 0.0  # a range too narrow to divide: one interval
     most = np.full(bins, -np.inf)
     best = np.full(bins, -np.inf)
-    reach = np.full(bins, -np.inf)  # the first of the pair that has the best second
+    reach = np.full(bins, -np.inf)  # the first of the pair with the best second
     pair = np.full(bins, -1, dtype=np.int64)
     for i in range(na):
         for j in range(nb):
@@ -122,17 +122,17 @@ def pareto_of_sums(
     return first[:count], second[:count], pairs[:count], exact
 
 
-SECONDS_PER_ENTRY = 1e-9  # of a table, looked up and added
-MOST_LISTED_CONTEXTS = 1_000  # in rules for other languages
+SECONDS_PER_ENTRY = 1e-9  # to look up and add one entry of a table
+MOST_LISTED_CONTEXTS = 1_000  # in an exported rule list
 
 
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
-    """An action for every element of a finite context set.
+    """A policy given by its action on each element of a finite context set.
 
     table (n_contexts,): the actions.
-    n_actions: how many actions there are.
-    name: what the policy is called in words.
+    n_actions: the number of actions.
+    name: the policy's name in descriptions.
     """
 
     table: IntArray
@@ -153,7 +153,7 @@ class TablePolicy:
         return self._words(None)
 
     def describe_with(self, actions: Sequence[str]) -> str:
-        """The same, with the names of actions (A,) in the place of their numbers."""
+        """Describe the policy with the names of actions (A,) instead of their numbers."""
         return self._words(actions)
 
     def _words(self, names: Sequence[str] | None) -> str:
@@ -170,7 +170,7 @@ class TablePolicy:
         return f"{name}: of {len(self.table)} contexts, {parts}{more}"
 
     def renumbered(self, numbers: tuple[int, ...], n_actions: int) -> TablePolicy:
-        """The same policy where action a is called numbers[a], of so many actions."""
+        """Return the same policy with action a renumbered to numbers[a], out of n_actions actions."""
         return TablePolicy(np.array(numbers, dtype=np.int64)[self.table], n_actions, self.name)
 
     def to_json(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class TablePolicy:
         }
 
     def decision(self) -> RuleList:
-        """A rule for each action that occurs, with the contexts that take it."""
+        """Return one rule for each action that occurs, with its ids; raise InputError beyond the limit of contexts."""
         if len(self.table) > MOST_LISTED_CONTEXTS:
             raise InputError(
                 f"a policy of kind '{self.kind}' over {len(self.table):,} contexts is too large to be written out (at "
@@ -193,7 +193,7 @@ class TablePolicy:
         return RuleList(tuple(DecisionRule((IdAmong(ids),), action) for action, ids in each), None)
 
     def inputs(self) -> Inputs:
-        """Which context it is."""
+        """Return its only input, the id of the context."""
         return Inputs(ids=True)
 
     @classmethod
@@ -205,7 +205,7 @@ class TablePolicy:
 
 
 def sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray) -> FloatArray:
-    """`Σ_c scores[c, actions[k, c]]` for every row k of a table of actions (K, N) and scores (N, A): (K,)."""
+    """Return `Σ_c scores[c, actions[k, c]]` (K,) for every row k of actions (K, N), with scores (N, A)."""
     out = np.empty(actions.shape[0])
     table, given = read_only(actions), read_only(scores)
     over_cores(lambda a, b: _sum_scores(table, given, out, a, b), count=actions.shape[0])
@@ -222,16 +222,16 @@ def _sum_scores(actions: np.ndarray[Any, Any], scores: FloatArray, out: FloatArr
 
 
 def listed_cost(n_policies: int, n_rows: int, *, n_actions: int) -> SearchCost:
-    """What it takes to look through a list of policies whose actions on so many contexts are a table."""
+    """Return the cost of one pass over a list of policies whose actions on n_rows contexts are a table."""
     entries = float(n_policies) * n_rows
     table = entries * np.dtype(compact(n_actions)).itemsize
     return SearchCost(entries * SECONDS_PER_ENTRY / cores(), table + 8.0 * n_rows * n_actions)
 
 
 class Finite(PolicyClass):
-    """The policies in the rows of a table (policies × contexts of a finite set).
+    """The class of the policies in the rows of a table (policies × contexts of a finite set).
 
-    names: what they are called in words, if not by their number.
+    names: the names of the policies; their numbers by default.
     """
 
     kind = "finite"
@@ -255,25 +255,25 @@ class Finite(PolicyClass):
         return self.table.shape[0]
 
     def describe(self) -> str:
-        """The kind of policies, in a word."""
+        """Return the kind of policies in a word."""
         return self.kind
 
     @property
     def size_words(self) -> str:
-        """How many policies and actions there are."""
+        """The numbers of policies and actions, in words."""
         return f"a list of {len(self):,} policies × {self.n_actions:,} actions"
 
     @property
     def lighter(self) -> str:
-        """What would make searches lighter."""
+        """Advice on how to reduce search costs."""
         return "take fewer policies"
 
     def argmax_cost(self, n_rows: int) -> SearchCost:
-        """What an argmax takes on so many contexts."""
+        """Return the cost of an argmax on n_rows contexts."""
         return listed_cost(len(self), n_rows, n_actions=self.n_actions)
 
     def frontier_cost(self, n_rows: int) -> SearchCost:
-        """What a frontier takes on so many contexts."""
+        """Return the cost of a frontier on n_rows contexts."""
         return self.argmax_cost(n_rows) * 2
 
     def to_json(self) -> dict[str, Any]:
@@ -289,12 +289,12 @@ class Finite(PolicyClass):
         return cls(table, n_actions=given.whole_number("n_actions", least=1), names=names)
 
     def policy(self, index: int) -> TablePolicy:
-        """The policy in the given row."""
+        """Return the policy in the given row."""
         name = f"policy {index}" if self.names is None else self.names[index]
         return TablePolicy(table=self.table[index].astype(np.int64), n_actions=self.n_actions, name=name)
 
     def narrowed(self, kept: tuple[int, ...]) -> Finite:
-        """The policies that take these actions alone, which are numbered from 0."""
+        """Return the policies that take only these actions, renumbered from 0; raise InputError if there is none."""
         rows = np.flatnonzero(np.isin(self.table, kept).all(axis=1))
         if len(rows) == 0:
             raise InputError("each policy of the list takes an action that would be withdrawn; stop the experiment")
@@ -302,13 +302,13 @@ class Finite(PolicyClass):
         return Finite(np.searchsorted(np.array(kept), self.table[rows]), n_actions=len(kept), names=names)
 
     def has(self, policy: Policy) -> bool:
-        """Whether this is one of the rows, by whatever name."""
+        """Return whether a policy equals one of the rows; names do not matter."""
         if not isinstance(policy, TablePolicy) or policy.table.shape != self.table.shape[1:]:
             return False
         return bool((self.table == policy.table).all(axis=1).any())
 
     def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
-        """The action (|Π|, n) of every policy on every context."""
+        """Return the action (|Π|, n) of every policy on every context."""
         width: int = self.table.shape[1]
         ids = contexts.require_ids(below=width)
         if np.array_equal(ids, np.arange(width)):
@@ -316,7 +316,7 @@ class Finite(PolicyClass):
         return np.ascontiguousarray(self.table[:, ids])
 
     def values(self, contexts: Contexts, scores: FloatArray) -> FloatArray:
-        """`Σ_i scores[i, π(c_i)]` for every policy, (|Π|,)."""
+        """Return `Σ_i scores[i, π(c_i)]` for every policy, (|Π|,)."""
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
         ids = contexts.require_ids(below=self.table.shape[1])
         return sum_scores(self.table, sum_by_id(ids, scores, n=self.table.shape[1]))
@@ -331,7 +331,7 @@ class Finite(PolicyClass):
 
 
 def sum_by_id(ids: IntArray, scores: FloatArray, *, n: int) -> FloatArray:
-    """Scores (rows, A) added up over the rows of each id: (n, A)."""
+    """Return scores (rows, A) summed over the rows of each id, (n, A)."""
     if np.array_equal(ids, np.arange(n)):
         return np.ascontiguousarray(scores)
     columns: list[FloatArray] = [
@@ -343,31 +343,31 @@ def sum_by_id(ids: IntArray, scores: FloatArray, *, n: int) -> FloatArray:
 # The trivial class: every map from a finite context set to actions.
 
 
-MOST_TABLE_ENTRIES = 10**8  # contexts × actions: what fits into an ordinary machine's memory
+MOST_TABLE_ENTRIES = 10**8  # contexts × actions that fit into an ordinary machine's memory
 DEFAULT_RESOLUTION = 2048  # intervals
 MAX_STORED_RESOLUTION = 2**13  # intervals; work grows with the square
-SECONDS_PER_SCORE = 1e-8  # added to those of its context
-SECONDS_PER_INTERVAL = 1.8e-8  # of a frontier, for each context and action
-_LOG_GAIN_JITTER = 0.5  # standard deviation
+SECONDS_PER_SCORE = 1e-8  # to add a score to the sum of its context
+SECONDS_PER_INTERVAL = 1.8e-8  # for each context and action, in a frontier
+_LOG_GAIN_JITTER = 0.5  # standard deviation of the log gain
 
 
 @dataclass(frozen=True)
 class Trivial(PolicyClass):
-    """All |A|^|C| maps from contexts 0 … n_contexts − 1 to actions.
+    """The class of all |A|^|C| maps from contexts 0 … n_contexts − 1 to actions.
 
-    n_contexts: how many contexts there are.
-    n_actions: how many actions.
-    resolution: how many intervals the frontier's first score is cut into once its points outnumber them.
+    n_contexts: the number of contexts.
+    n_actions: the number of actions.
+    resolution: the number of intervals of the frontier's first score, used once it has more points than this.
     """
 
-    n_contexts: int = field()  # no default, although the base class has a value
+    n_contexts: int = field()  # required, although the base class has a default
     n_actions: int
     resolution: int = DEFAULT_RESOLUTION
     log_size: float = field(init=False, repr=False, compare=False)
 
     kind = "trivial"
     exact = True
-    accepts_greedy = True  # any policy is one of its own
+    accepts_greedy = True  # every policy belongs to the class
 
     def __post_init__(self) -> None:
         settle(self, n_contexts=whole_number(self.n_contexts, name="n_contexts", least=1))
@@ -381,36 +381,36 @@ class Trivial(PolicyClass):
         settle(self, log_size=self.n_contexts * math.log(self.n_actions))
 
     def has(self, policy: Policy) -> bool:
-        """Whether this maps each of the contexts to one of the actions."""
+        """Return whether a policy maps each of the contexts to one of the actions."""
         if not isinstance(policy, TablePolicy) or policy.table.shape != (self.n_contexts,):
             return False
         return bool(policy.table.max() < self.n_actions)
 
     def narrowed(self, kept: tuple[int, ...]) -> Trivial:
-        """All maps to these actions alone, which are numbered from 0."""
+        """Return the class of all maps to these actions only, renumbered from 0."""
         return replace(self, n_actions=len(kept))
 
     def describe(self) -> str:
-        """The kind of policies, in a word."""
+        """Return the kind of policies in a word."""
         return self.kind
 
     @property
     def size_words(self) -> str:
-        """How many contexts and actions there are."""
+        """The numbers of contexts and actions, in words."""
         return f"every map from {self.n_contexts:,} contexts to {self.n_actions:,} actions"
 
     @property
     def lighter(self) -> str:
-        """What would make searches lighter."""
+        """Advice on how to reduce search costs."""
         return "take fewer contexts or a coarser resolution"
 
     def argmax_cost(self, n_rows: int) -> SearchCost:
-        """What an argmax takes on so many contexts."""
+        """Return the cost of an argmax on n_rows contexts."""
         entries = (n_rows + self.n_contexts) * self.n_actions
         return SearchCost(entries * SECONDS_PER_SCORE, 16.0 * entries)
 
     def frontier_cost(self, n_rows: int) -> SearchCost:
-        """What a frontier takes on so many contexts."""
+        """Return the cost of a frontier on n_rows contexts."""
         merging = self.n_contexts * self.n_actions * self.resolution * SECONDS_PER_INTERVAL
         held = 24.0 * self.n_contexts * min(self.resolution, self.n_actions * self.n_contexts)
         return self.argmax_cost(n_rows) * 2 + SearchCost(merging, held)
@@ -430,7 +430,7 @@ class Trivial(PolicyClass):
         return self.policy_of(np.argmax(self._totals(contexts, scores), axis=1))
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """Frontiers of the contexts, merged two by two; rounded outward once they outgrow the resolution."""
+        """Return the frontier, merged from those of single contexts; rounded outward beyond `resolution` points."""
         f, s = self._totals(contexts, first), self._totals(contexts, second)
         level = [_leaf(f[c], s[c]) for c in range(self.n_contexts)]
         while len(level) > 1:
@@ -450,17 +450,17 @@ class Trivial(PolicyClass):
         return sum_by_id(contexts.require_ids(below=self.n_contexts), scores, n=self.n_contexts)
 
     def policy_of(self, actions: IntArray) -> TablePolicy:
-        """The policy that takes these actions (n_contexts,)."""
+        """Return the policy that takes these actions (n_contexts,)."""
         return TablePolicy(table=actions, n_actions=self.n_actions, name="trivial")
 
 
 def large_maps(first: FloatArray, second: FloatArray, value: RisingValue, *, most: int) -> list[IntArray]:
-    """Up to `most` maps (n_contexts,) at which `value` is large, different on purpose.
+    """Return up to `most` varied maps (n_contexts,) with a large `value`.
 
-    From the map of largest second, contexts are changed in the order of what a change gains in first for what it loses
-    in second, as far as `value` rises; gains are jittered, so that each pass changes other contexts.
+    Starting from the map with the largest second, actions are changed in order of gain in first divided by loss in
+    second, up to where `value` is largest. Gains are jittered at random, so that passes change different contexts.
     """
-    # Part of the search, not of any experiment: the same scores give the same maps, other scores other jitter.
+    # The seed depends on the scores only, so equal scores give equal maps; no experiment's random state is used.
     rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(first).tobytes()))
     rows = np.arange(len(first))
     base = np.argmax(second, axis=1)
@@ -486,11 +486,11 @@ def large_maps(first: FloatArray, second: FloatArray, value: RisingValue, *, mos
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """A frontier over a run of contexts, and for each point where it came from.
+    """The frontier over a run of consecutive contexts, with the origin of each point.
 
-    first (m,): of the points.
-    second (m,): of the points.
-    origin (m,): the action at a leaf, the pair of the children's points elsewhere.
+    first (m,): first scores of the points.
+    second (m,): second scores of the points.
+    origin (m,): at a leaf the action, elsewhere the pair of the children's points.
     exact: whether every point is attained.
     children: the frontiers of the two halves of the run; None at a leaf.
     """
@@ -502,7 +502,7 @@ class _Node:
     children: tuple[_Node, _Node] | None = None
 
     def actions(self, index: int) -> IntArray:
-        """The actions of the run's contexts at a point, in order."""
+        """Return the actions of the run's contexts at a point, in order."""
         if self.children is None:
             return self.origin[index : index + 1]
         left, right = self.children
@@ -522,7 +522,7 @@ def _merge(left: _Node, right: _Node, bins: int) -> _Node:
 
 @policy_class("trivial", description="every map from a finite context set to actions", learns=False)
 def trivial(contexts: Contexts, *, n_actions: int) -> Trivial:
-    """All maps on these contexts, which must have ids."""
+    """Return the class of all maps on these contexts, which must have ids."""
     if contexts.ids is None:
         raise InputError("the trivial class is over a finite context set, but the contexts have no ids")
     return Trivial(int(contexts.ids.max()) + 1, n_actions)

@@ -1,7 +1,7 @@
-"""Policy classes and policies by name and by kind: a line for each. No code is ever loaded from a file.
+"""Registry of policy classes and policies by name and kind. No code is ever loaded from a file.
 
-A class from outside the package needs no line here: it is handed in wherever a file that tells of it is read, and is
-recognised by what its `to_json` writes.
+A class from outside the package needs no entry here: the caller passes it wherever a file that refers to it is read,
+and it is recognised by its `to_json`.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from pacbandits.schema import Fields, json_object, same_json
 
 Json = dict[str, Any]
 
-MAX_LOTTERY_POLICIES = 10_000  # in a file
+MAX_LOTTERY_POLICIES = 10_000  # in one mixture policy in a file
 SAME_CLASS_TOLERANCE = 1e-9  # relative
-MAX_CLASS_CHARACTERS = 400  # of what a class says that it is
+MAX_CLASS_CHARACTERS = 400  # of a class description
 
-# What a command may call for.
+# Policy classes that a command may name in a spec.
 SPECS: dict[str, ClassSpec] = {spec.name: spec for spec in (trees, linear, trivial)}
 
-# What a file may describe.
+# Policy classes and policies that a file may contain, by kind.
 CLASSES: dict[str, Callable[[Json], PolicyClass]] = {
     Finite.kind: Finite.from_json,
     Trivial.kind: Trivial.from_json,
@@ -64,12 +64,12 @@ POLICIES: dict[str, Callable[[Json], Policy]] = {
     LinearPolicy.kind: LinearPolicy.from_json,
 }
 
-# Of classes that are in use, each with a weak reference to it: a trial asks after every round.
+# A cache of class digests, keyed by id with a weak reference: a trial asks for the digest after every round.
 _DIGESTS: dict[int, tuple[ref[PolicyClass], str]] = {}
 
 
 def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyClass:
-    """The policy class of a spec `name:key=value,…`, for contexts like these."""
+    """Return the policy class of a spec `name:key=value,…`, learnt from these contexts."""
     check_contexts(contexts)
     check_n_actions(n_actions)
     called, given = _called(spec)
@@ -77,27 +77,27 @@ def load_policies(spec: str, contexts: Contexts, *, n_actions: int) -> PolicyCla
 
 
 def learns(spec: str) -> bool:
-    """Whether the class of a spec depends on more of the contexts than which ones there are."""
+    """Return whether the class of a spec depends on more of the contexts than which ones there are."""
     return _called(spec)[0].learns
 
 
 def goes_by_shares(spec: str) -> bool:
-    """Whether a spec restricts its class by shares or means over the contexts, so that it needs many of them."""
+    """Return whether a spec restricts its class by shares or means over the contexts, and so needs many of them."""
     called, given = _called(spec)
     return not called.sharing.isdisjoint(given)
 
 
 def describe_restrictions(spec: str, *, contexts: int) -> str:
-    """The policies of a spec that is restricted by this many contexts, in words; nothing where it is not."""
+    """Describe the restrictions of a spec, counted over this many contexts; empty if it has none or is invalid."""
     try:
         called, given = _called(spec)
-    except InputError:  # of a file that was altered
+    except InputError:  # an altered file
         return ""
     return "" if called.restricted is None else called.restricted(given, contexts)
 
 
 def _called(spec: str) -> tuple[ClassSpec, dict[str, str]]:
-    """The class that a spec calls for, and the options that it gives."""
+    """Return the class that a spec names, and its options as text."""
     name, given = parse_spec(spec, of="policy class")
     if name not in SPECS:
         raise InputError(f"unknown policy class '{plain(name)}'{nearest(name, SPECS)}")
@@ -105,7 +105,7 @@ def _called(spec: str) -> tuple[ClassSpec, dict[str, str]]:
 
 
 def digest_class(policies: PolicyClass) -> str | None:
-    """What names the contents of a class: of its JSON, keys sorted; None for a class that has none, or says so."""
+    """Return the SHA-256 digest of a class's JSON with sorted keys; None for a class without a JSON form."""
     known = _DIGESTS.get(id(policies))
     if known is not None and known[0]() is policies:
         return known[1]
@@ -114,13 +114,13 @@ def digest_class(policies: PolicyClass) -> str | None:
     except InputError:
         return None
     made = sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
-    with suppress(TypeError):  # an object that cannot be referred to weakly is asked again each time
+    with suppress(TypeError):  # an object without weak references is digested anew each time
         _DIGESTS[id(policies)] = (ref(policies, partial(_forget, id(policies))), made)
     return made
 
 
 def same_class(one: PolicyClass, other: PolicyClass) -> bool:
-    """Whether two classes describe themselves alike, numbers to nine digits: another machine may round otherwise."""
+    """Return whether two classes have the same JSON, numbers to nine digits, as rounding differs between machines."""
     digests = {digest_class(one), digest_class(other)}
     if None in digests:
         return one is other
@@ -133,7 +133,7 @@ def _forget(number: int, _: object) -> None:
 
 
 def describe_class(policies: PolicyClass) -> str:
-    """The kind and size of a class, which a certificate names and its reader must accept."""
+    """Describe the kind and size of a class, which a certificate states and its reader must accept."""
     words = plain(check_class(policies).describe(), most=MAX_CLASS_CHARACTERS)
     digits, actions = policies.log_size / logarithm(10.0), count_of(policies.n_actions, "action")
     if isinf(digits):
@@ -143,17 +143,17 @@ def describe_class(policies: PolicyClass) -> str:
 
 
 def detail_class(policies: PolicyClass, contexts: Contexts) -> tuple[str, ...]:
-    """What a class can ask and where it can cut, a line each; contexts: on which that may make no difference."""
+    """Return one line for each feature that policies use; contexts: where splits may have no effect."""
     return check_class(policies).details(contexts)
 
 
 def class_to_json(policies: PolicyClass) -> Json:
-    """Serialise a policy class to JSON-compatible values; raise InputError for one that has no such form."""
+    """Serialise a policy class to JSON-compatible values; raise InputError for a class without a JSON form."""
     return check_class(policies).to_json()
 
 
 def class_from_json(value: object, policies: PolicyClass | None = None) -> PolicyClass:
-    """The policy class that `class_to_json` described; policies: one of the user's own, if it may be that."""
+    """Read a policy class from the output of `class_to_json`; policies: the user's own class, returned on a match."""
     given = _object(value, of="policy class", known=CLASSES if policies is None else None)
     kind = given["kind"]
     mine = None if policies is None else as_read(class_to_json(policies))
@@ -170,7 +170,7 @@ def class_from_json(value: object, policies: PolicyClass | None = None) -> Polic
 
 
 def _made(kind: str, given: Json) -> PolicyClass:
-    """A class of a kind that is known."""
+    """Make a class of a registered kind; raise InputError if its JSON is invalid."""
     try:
         return CLASSES[kind](given)
     except InputError as error:
@@ -178,7 +178,7 @@ def _made(kind: str, given: Json) -> PolicyClass:
 
 
 def policy_from_json(value: object, policies: PolicyClass | None = None) -> Policy:
-    """The policy that `to_json` described; policies: its class, where that reads policies of its own kind."""
+    """Read a policy from the output of its `to_json`; policies: its class, if that reads its own kind of policy."""
     own = None if policies is None else check_class(policies)
     reads = own is not None and own.reads_policies
     given = _object(value, of="policy", known=None if reads else POLICIES)
@@ -194,7 +194,7 @@ def policy_from_json(value: object, policies: PolicyClass | None = None) -> Poli
 
 
 def chosen_from_json(value: object, policies: PolicyClass | None = None) -> Chosen:
-    """The policy or the lottery that `to_json` described, likewise."""
+    """Read a policy or a mixture policy from the output of its `to_json`; policies as in `policy_from_json`."""
     given = json_object(value, name="a policy in JSON")
     if given.get("kind") != "lottery":
         return policy_from_json(given, policies)
@@ -205,7 +205,7 @@ def chosen_from_json(value: object, policies: PolicyClass | None = None) -> Chos
 
 
 def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Json:
-    """A JSON object with a kind, which must be one of the known ones if these are given."""
+    """Return a JSON object that has a `kind`, which must be in `known` unless that is None."""
     given = json_object(value, name=f"a {of} in JSON")
     kind = given.get("kind")
     if not isinstance(kind, str):

@@ -1,9 +1,10 @@
-"""The rivals of a policy: all of its class that act otherwise on some of the contexts at hand.
+"""Rivals of a policy: the policies of its class that take a different action on some of the given contexts.
 
-They are a class of their own, without a frontier: one that can be listed is, less those who act alike. Of another the
-best rival is found by plain argmax calls. If the best of all acts like the policy, then for one kind of context after
-the other the policy's own action is made so dear there that whoever can avoids it: the best rival is the best of those
-that are found. A kind is left out where even a map that may do as it likes elsewhere would be no better.
+Rivals form a class without a frontier. A class that lists its policies lists its rivals too. For any other class the
+best rival is found by argmax calls: if the overall best policy agrees with the reference everywhere, then for each
+distinct context in turn the reference's action there is penalised so much that any policy that can avoid it does, and
+the best of the results is the best rival. A context is skipped if even an unrestricted map that differs there would
+not beat the best rival so far.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pacbandits.policies.finite import sum_by_id, sum_scores
 from pacbandits.records import Contexts, Policy
 from pacbandits.records.columns import comparable
 
-MAX_KINDS = 500  # of contexts, each of which may take a call
+MAX_KINDS = 500  # distinct contexts, each of which may take one argmax call
 
 
 class RivalClass(PolicyClass):
-    """The rivals of a policy on contexts, on which alone they are asked for; listed where their class is.
+    """The rivals of a policy on fixed contexts, the only ones it may be queried on; listed if the class is.
 
-    calls: of the argmax of the class so far.
+    calls: argmax calls of the underlying class so far.
     """
 
     def __init__(self, policies: PolicyClass, contexts: Contexts, reference: IntArray) -> None:
@@ -48,14 +49,14 @@ class RivalClass(PolicyClass):
         return np.asarray(self._policies.actions(contexts))[self._numbers]
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
-        """A rival that maximises `Σ_i scores[i, π(c_i)]`."""
+        """Return a rival that maximises `Σ_i scores[i, π(c_i)]`; raise InputError if there is none."""
         best = self.best(contexts, scores)
         if best is None:
             raise InputError("no policy of the class acts otherwise on any of the contexts")
         return best
 
     def best(self, contexts: Contexts, scores: FloatArray) -> Policy | None:
-        """The same; None where there is no rival."""
+        """Return a rival that maximises `Σ_i scores[i, π(c_i)]`; None if there is none."""
         if self.lists_policies:
             if not len(self):
                 return None
@@ -90,7 +91,7 @@ class RivalClass(PolicyClass):
         return np.asarray(actions, dtype=np.int64) != self._reference
 
     def _bounds(self, scores: FloatArray) -> FloatArray:
-        """The most (kinds,) that any map from kinds to actions has which acts otherwise on a kind; −∞ for none."""
+        """Return, for each kind (kinds,), a bound on any map that differs from the reference there; −∞ if none does."""
         n = int(self._kinds.max()) + 1
         sums = sum_by_id(self._kinds, scores, n=n)
         own = np.zeros(n, dtype=np.int64)
@@ -101,7 +102,7 @@ class RivalClass(PolicyClass):
 
 
 def rivals_of(policies: PolicyClass, contexts: Contexts, reference: IntArray) -> RivalClass | None:
-    """The rivals of a policy, by its actions (n,), on contexts; None where nobody acts otherwise on any of them."""
+    """Return the rivals of a policy, given by its actions (n,) on contexts; None if there are none."""
     found = RivalClass(policies, contexts, reference)
     if found.lists_policies:
         return found if len(found) else None
@@ -110,7 +111,7 @@ def rivals_of(policies: PolicyClass, contexts: Contexts, reference: IntArray) ->
 
 
 def check_rivals(policies: PolicyClass, contexts: Contexts) -> None:
-    """Raise unless the best rival on these contexts can be found, and in a bearable time."""
+    """Raise InputError unless the best rival on these contexts can be found with a bounded number of searches."""
     remedy = "ask for an epsilon above 0, or for a list of policies (Finite)"
     if policies.lists_policies:
         return
@@ -131,7 +132,7 @@ def check_rivals(policies: PolicyClass, contexts: Contexts) -> None:
 
 
 def kinds_of(contexts: Contexts) -> IntArray:
-    """Which (n,) of the kinds of contexts that a policy can tell apart each context is, from 0 without gaps."""
+    """Return the number (n,) of each context's kind, from 0 without gaps; contexts of a kind are indistinguishable."""
     known = comparable(contexts.features)
     if contexts.ids is not None:
         known = np.column_stack([contexts.ids, known])

@@ -1,7 +1,7 @@
-"""Policy classes that are searched by sums over rows: rows need not be in memory, and may be added up anywhere.
+"""Policy classes that are searched by sums over rows: rows need not be in memory, and sums can be distributed.
 
-A class says what its sums are: of decision trees, sums of scores by the bins of any two features; of policies on a
-finite set of contexts, by the context. Scores of rows are whole numbers (`pacbandits.engines`), so that sums are exact.
+The class defines its sums: decision trees sum scores by the bins of each pair of features; policies on a finite set of
+contexts sum by context. Scores of rows are integers (`pacbandits.engines`), so that sums are exact.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ IntSums = NDArray[np.int64]
 
 
 class Summation(ABC):
-    """How the scores of rows are added up for a class, and what is found in their sums.
+    """The way a class sums the scores of rows, and the class that searches those sums.
 
-    policies: asked as the class is, with sums in the place of scores.
-    contexts: what it is asked with.
-    coded_bins: the bins of features, where sums need no more of a context than these; None elsewhere.
+    policies: the class to search; it takes sums instead of scores.
+    contexts: the contexts to pass to it.
+    coded_bins: the bins of features, if sums depend on a context only through these; else None.
     """
 
     policies: PolicyClass
@@ -38,27 +38,27 @@ class Summation(ABC):
 
     @abstractmethod
     def zeros(self, width: int) -> IntSums:
-        """Nothing yet, for so many scores a row."""
+        """Return zero sums for `width` scores a row."""
 
     @abstractmethod
     def add(self, contexts: Contexts, scores: IntSums, sums: IntSums) -> None:
         """Add the scores (n, W) of rows in these contexts to the sums, in place."""
 
     def add_coded(self, codes: Codes, scores: IntSums, sums: IntSums) -> None:
-        """The same for rows whose bins (n, d) are known."""
+        """Add the scores (n, W) of rows, given by their bins (n, d), to the sums in place."""
         raise NotImplementedError
 
     @abstractmethod
     def finish(self, sums: IntSums) -> FloatArray:
-        """The sums of all rows as `policies` takes them: the last axis is of the W scores."""
+        """Return the sums of all rows in the form that `policies` takes; the last axis has the W scores."""
 
     @abstractmethod
     def totals(self, sums: FloatArray) -> FloatArray:
-        """The sum of each of the W scores (W,) over all rows."""
+        """Return the sum (W,) of each of the W scores over all rows."""
 
 
 class SummingIds(Summation):
-    """Sums by the context of a finite set, of a class that knows them by their ids."""
+    """Sums by id, for a class on a finite set of contexts."""
 
     def __init__(self, policies: PolicyClass) -> None:
         self.policies, n = policies, policies.n_contexts
@@ -78,10 +78,10 @@ class SummingIds(Summation):
 
 
 def summing(policies: PolicyClass) -> Summation:
-    """How rows are added up for a class.
+    """Return the summation of rows for a class.
 
     Raises:
-        InputError: When it needs all rows at once.
+        InputError: If the class needs all rows at once.
     """
     if (own := policies.summing()) is not None:
         return own
@@ -94,10 +94,10 @@ def summing(policies: PolicyClass) -> Summation:
 
 
 def can_be_summed(policies: PolicyClass) -> bool:
-    """Whether a class is searched by sums over rows."""
+    """Return whether a class can be searched by sums over rows."""
     return bool(policies.n_contexts) or policies.summing() is not None
 
 
 def actions_on(policy: Policy, contexts: Contexts) -> IntArray:
-    """What a policy does in these contexts (n,)."""
+    """Return the actions (n,) of a policy on these contexts."""
     return np.asarray(policy(contexts), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Feature maps φ(c, a) ∈ R^d: what linear policies and linear rewards are linear in.
+"""Feature maps φ(c, a) ∈ R^d, in which linear policies and linear rewards are linear.
 
-Three ways to get one: a block of coefficients for each action (`Crossed.blocks`), features of actions crossed with
-those of contexts, the coefficients shared (`Crossed.shared`), and φ given with the contexts (`Given`).
+There are three: a block of coefficients for each action (`Crossed.blocks`), features of actions crossed with features
+of contexts, with shared coefficients (`Crossed.shared`), and φ given with the contexts (`Given`).
 """
 
 from pacbandits.policies.features.crossed import (

@@ -1,4 +1,4 @@
-"""φ as features of contexts times features of actions."""
+"""Feature maps: φ as features of contexts times features of actions, and φ given with the contexts."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from pacbandits.records import Contexts, Phi, check_contexts
 from pacbandits.records.columns import present_numbers
 from pacbandits.schema import Fields, whole_number
 
-# How the features of contexts become the columns of a linear model: numbers standardised, labels as 0 and 1.
+# Encoders of context features as columns of a linear model: numbers standardised, labels as 0/1 indicators.
 
 
-MAX_LABELS_NEVER_MET = 1_000  # of a category: each is a column of zeros
+MAX_LABELS_NEVER_MET = 1_000  # per category, as each is a column of zeros
 _LARGEST_SQUARABLE_VALUE = 1e150
 
 
 @dataclass(frozen=True)
 class NumberEncoder:
-    """A number, centred and divided by its spread as both were on some contexts before.
+    """A numeric feature, standardised with the centre and spread of the contexts it was learnt from.
 
     feature: its name.
-    centre: what is subtracted.
-    spread: what the rest is divided by.
+    centre: subtracted from the value.
+    spread: divides the difference.
     """
 
     feature: str
@@ -52,21 +52,21 @@ class NumberEncoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each column is."""
+        """The name of each column."""
         return (plain(self.feature),)
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """How each column is written where it is a factor in a sum."""
+        """The text of each column as a factor in a sum."""
         return self.names
 
     @property
     def plain_columns(self) -> tuple[Standardised, ...]:
-        """Each column for other languages."""
+        """Each column as plain data for export."""
         return (Standardised(self.feature, self.centre, self.spread),)
 
     def inputs(self) -> Inputs:
-        """The number."""
+        """Return its only input, the number."""
         return Inputs(numbers=(self.feature,))
 
     def describe(self) -> str:
@@ -85,10 +85,10 @@ class NumberEncoder:
 
 @dataclass(frozen=True)
 class Category:
-    """A 0/1 column for every label but the first; a label that is none of these counts as the first.
+    """A categorical feature as one 0/1 column for every label but the first; an unknown label is coded like the first.
 
     feature: its name.
-    labels: those that were seen.
+    labels: the labels seen when it was learnt.
     """
 
     feature: str
@@ -107,21 +107,21 @@ class Category:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each column is."""
+        """The name of each column."""
         return tuple(f"{plain(self.feature)} is {plain(label)}" for label in self.labels[1:])
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """How each column is written where it is a factor in a sum."""
+        """The text of each column as a factor in a sum."""
         return tuple(f"[{name}]" for name in self.names)
 
     @property
     def plain_columns(self) -> tuple[Indicator, ...]:
-        """Each column for other languages."""
+        """Each column as plain data for export."""
         return tuple(Indicator(self.feature, label) for label in self.labels[1:])
 
     def inputs(self) -> Inputs:
-        """The label."""
+        """Return its only input, the label."""
         return Inputs(labels=(self.feature,))
 
     def describe(self) -> str:
@@ -140,7 +140,7 @@ Encoder = NumberEncoder | Category
 
 
 def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
-    """How the features of these contexts become columns; features that never vary are left out."""
+    """Return an encoder for each feature of these contexts; features that never vary are left out."""
     out: list[Encoder] = []
     for j, (name, labels) in enumerate(zip(contexts.names, contexts.categories, strict=True)):
         column = contexts.features[:, j]
@@ -160,7 +160,7 @@ def learn_encoders(contexts: Contexts) -> tuple[Encoder, ...]:
 
 
 def encoder_from_json(value: object) -> Encoder:
-    """The encoder that `to_json` described."""
+    """Read an encoder from the output of its `to_json`."""
     given = Fields.read(value, of="encoder")
     return Category.from_json(given) if "labels" in given else NumberEncoder.from_json(given)
 
@@ -172,7 +172,7 @@ _SHOWN_TERMS = 6
 
 
 def sum_in_words(terms: Sequence[tuple[int, str]]) -> str:
-    """`3 − 2·age + 1·[region is north]`: the constant first, then the largest terms."""
+    """Return a sum such as `3 − 2·age + 1·[region is north]`: the constant first, then the largest terms."""
     constant = [term for term in terms if term[0] and not term[1]]
     others = sorted((term for term in terms if term[0] and term[1]), key=lambda term: -abs(term[0]))
     kept = (constant + others)[:_SHOWN_TERMS]
@@ -188,26 +188,26 @@ def sum_in_words(terms: Sequence[tuple[int, str]]) -> str:
 
 
 def largest_in_words(names: Sequence[str], parameter: Sequence[int]) -> str:
-    """The policy of largest score, where a coordinate is called by its name."""
+    """Describe the policy that takes the action of largest score, with coordinates by name."""
     return f"the action of largest {sum_in_words([(one, f'[{names[j]}]') for j, one in enumerate(parameter)])}"
 
 
 def scales_in_words(encoders: Iterable[Encoder]) -> list[str]:
-    """One line that says what the words stand for, or none."""
+    """Return one line that gives the centre and spread of the encoders, or none."""
     said = "; ".join(encoder.describe() for encoder in encoders)
     return [f"features are standardised: {said}"] if said else []
 
 
-_REPEATS_LOOK_ROWS = 1_000  # by which to tell whether many rows are alike
+_REPEATS_LOOK_ROWS = 1_000  # sampled to detect whether many rows are equal
 
 
 @dataclass(frozen=True, eq=False)
 class Crossed:
-    """Every column x(c) of the contexts (a constant first) times every feature z(a) of the actions.
+    """The product of every column x(c) of the contexts (a constant first) and every feature z(a) of the actions.
 
         φ(c, a) = x(c) ⊗ z(a),   ⟨φ(c, a), θ⟩ = x(c)ᵀ Θ z(a),   Θ of shape (columns, k)
 
-    encoders: how features become columns.
+    encoders: encode features as columns.
     table (A, k): z of every action.
     """
 
@@ -229,9 +229,9 @@ class Crossed:
 
     @classmethod
     def blocks(cls, contexts: Contexts, *, n_actions: int, relative: bool = False) -> Crossed:
-        """A block of coefficients for each action; relative: none for the first, whose score is 0.
+        """Return a map with a block of coefficients for each action; relative: none for the first, whose score is 0.
 
-        Policies only see differences of scores, and need no block for the first action. Rewards do.
+        Policies depend only on differences of scores, and need no block for the first action. Rewards do.
         """
         n_actions, relative = check_n_actions(n_actions), flag(relative, name="relative")
         table = np.eye(n_actions)[:, 1 if relative and n_actions > 1 else 0 :]
@@ -239,7 +239,7 @@ class Crossed:
 
     @classmethod
     def shared(cls, contexts: Contexts, action_features: ArrayLike) -> Crossed:
-        """Coefficients shared by all actions, which differ by features (A, k) of their own."""
+        """Return a map with coefficients shared by all actions, which differ by their own features (A, k)."""
         check_contexts(contexts)
         return cls(learn_encoders(contexts), floats(action_features, name="features of actions", shape=(None, None)))
 
@@ -249,7 +249,7 @@ class Crossed:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the columns x(c) are."""
+        """The names of the columns x(c)."""
         return ("1", *(name for encoder in self.encoders for name in encoder.names))
 
     @property
@@ -270,7 +270,7 @@ class Crossed:
         return bool(((self.table == 0) | (self.table == 1)).all() and (self.table.sum(axis=0) == 1).all())
 
     def encode(self, contexts: Contexts) -> FloatArray:
-        """The columns x(c), (n, 1 + …)."""
+        """Return the columns x(c), (n, 1 + …)."""
         columns = [column for encoder in self.encoders for column in encoder.columns(contexts)]
         return np.column_stack([np.ones(len(contexts)), *columns])
 
@@ -312,7 +312,7 @@ class Crossed:
         return [*out, *scales_in_words([self.encoders[place] for place in sorted(used)])]
 
     def inputs(self) -> Inputs:
-        """The features that are encoded."""
+        """Return the features that are encoded."""
         out = Inputs()
         for encoder in self.encoders:
             out |= encoder.inputs()
@@ -346,7 +346,7 @@ class Crossed:
 
 
 def _merged(x: FloatArray) -> tuple[IntArray | slice, IntArray | None]:
-    """The first of each set of equal rows, and which each row is, where there seem to be many."""
+    """Return the index of the first of each set of equal rows, and the set of each row; no merging if few are equal."""
     look = x[:: max(1, len(x) // _REPEATS_LOOK_ROWS)]
     if len(np.unique(look, axis=0)) > len(look) / 2:
         return slice(None), None
@@ -354,15 +354,15 @@ def _merged(x: FloatArray) -> tuple[IntArray | slice, IntArray | None]:
     return first, which.reshape(-1)
 
 
-# φ as the contexts carry it.
+# φ given with the contexts.
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """φ as the contexts carry it.
+    """φ given with the contexts.
 
-    n_actions: how many actions it must have.
-    dimension: how many features.
+    n_actions: the number of actions it must have.
+    dimension: the number of features.
     """
 
     n_actions: int
@@ -376,7 +376,7 @@ class Given:
 
     @classmethod
     def learn(cls, contexts: Contexts, *, n_actions: int) -> Given:
-        """For contexts with φ like these."""
+        """Return the map for contexts that carry φ with the same dimension as these; raise InputError if φ is zero."""
         phi = check_contexts(contexts).require_phi(n_actions=check_n_actions(n_actions))
         if not phi.table[phi.rows].any():
             raise InputError("phi is zero everywhere, so nothing depends on the action; give other features")
@@ -397,11 +397,11 @@ class Given:
         return phi.table[phi.rows, actions]
 
     def inputs(self) -> Inputs:
-        """φ."""
+        """Return its only input, φ."""
         return Inputs(phi=True)
 
     def check_effect(self) -> None:
-        """Nothing to check: φ comes with the contexts."""
+        """Do nothing: φ comes with the contexts."""
 
     def lay_out(self, contexts: Contexts) -> tuple[SpelledRows, IntArray | None]:
         phi = self._phi(contexts)
@@ -433,10 +433,10 @@ class Given:
         return cls(given.whole_number("n_actions", least=1), dimension)
 
 
-# Feature maps by their kind, and the one that fits contexts.
+# Feature maps by kind, and the default map for contexts.
 
 
-# What a file may describe.
+# The kinds that a file may contain.
 MAPS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {
     Crossed.kind: Crossed.from_json,
     Given.kind: Given.from_json,
@@ -444,7 +444,7 @@ MAPS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {
 
 
 def map_for(contexts: Contexts, *, n_actions: int, relative: bool) -> FeatureMap:
-    """The feature map that fits contexts: φ where they carry it, else a block for each action."""
+    """Return the default feature map for contexts: φ if they carry it, else a block for each action."""
     if contexts.phi is not None:
         return Given.learn(contexts, n_actions=n_actions)
     if contexts.n_features == 0:
@@ -453,6 +453,6 @@ def map_for(contexts: Contexts, *, n_actions: int, relative: bool) -> FeatureMap
 
 
 def map_from_json(value: object) -> FeatureMap:
-    """The feature map that `to_json` described, or a sentence."""
+    """Read a feature map from the output of its `to_json`; raise InputError if it is invalid."""
     given = Fields.read(value, of="feature map")
     return MAPS[given.one_of("kind", MAPS)](dict(given.given))

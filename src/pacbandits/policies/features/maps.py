@@ -1,4 +1,4 @@
-"""The interface of a feature map, and what a map may offer beside it."""
+"""Protocols of feature maps: the required interface and optional capabilities, and φ in forms for fast kernels."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from pacbandits.compiled import kernel, over_cores
 from pacbandits.policies.decisions import Term
 from pacbandits.records import Contexts
 
-# φ of rows in the two forms that kernels know: crossed, and spelled out.
+# φ of rows in two forms, crossed and dense.
 #
-# The score of an action is added up one coordinate after the other, `((φ_1θ_1 + φ_2θ_2) + φ_3θ_3) + …`, wherever an
-# action is taken by it: so a row's action depends on nothing but the row, actions with equal φ tie to the last bit, and
-# a search that keeps partial sums sees what the policy does.
+# Wherever a score decides an action, it is summed one coordinate after the other, `((φ_1θ_1 + φ_2θ_2) + φ_3θ_3) + …`.
+# So a row's action depends on nothing but the row, actions with equal φ tie to the last bit, and a search that keeps
+# partial sums takes the same actions as the policy.
 
 
 class Mapped(Protocol):
-    """φ on n given contexts, in whatever form computes fast."""
+    """φ on n given contexts, in a form for fast computation."""
 
     def scores(self, parameter: FloatArray) -> FloatArray:
-        """⟨φ(c, a), θ⟩ as (n, A), for θ (d,)."""
+        """Return ⟨φ(c, a), θ⟩ as (n, A), for θ (d,)."""
         ...
 
     def pull(self, weights: FloatArray) -> FloatArray:
-        """Σ_{c,a} weights[c, a] φ(c, a) as (d,): the gradient in θ of `Σ weights · scores(θ)`."""
+        """Return Σ_{c,a} weights[c, a] φ(c, a) as (d,): the gradient in θ of `Σ weights · scores(θ)`."""
         ...
 
 
 class FeatureRows(Mapped, Protocol):
-    """φ of m rows, in whatever form computes fast."""
+    """φ of m rows, in a form for fast computation."""
 
     def __len__(self) -> int: ...
     @property
@@ -43,36 +43,36 @@ class FeatureRows(Mapped, Protocol):
     def dimension(self) -> int: ...
     @property
     def action_features(self) -> FloatArray | None:
-        """z (A, k) where φ is `x ⊗ z` and the first column of x is constant; None elsewhere."""
+        """z (A, k) if φ is `x ⊗ z` and the first column of x is constant; else None."""
         ...
 
     def act(self, parameter: ArrayLike) -> IntArray:
-        """The action (m,) of largest score on each row, of equals the first, for θ (d,)."""
+        """Return the action (m,) of largest score on each row, for θ (d,); ties go to the first action."""
         ...
 
     def some(self, index: IntArray | slice) -> FeatureRows:
-        """The given rows alone."""
+        """Return the given rows only."""
         ...
 
     def spelled(self) -> FloatArray:
-        """φ (m, A, d)."""
+        """Return φ as a dense array (m, A, d)."""
         ...
 
     def factors(self) -> tuple[FloatArray, FloatArray | None]:
-        """Vectors whose average square is the covariance of φ over the actions of a row, on average over rows.
+        """Return vectors whose mean outer product is the within-row covariance of φ over actions, averaged over rows.
 
-        Two sets of them (of x, of z) where it is the Kronecker product of two averages; one where it is not.
+        Two sets of vectors (of x, of z) if it is the Kronecker product of two such means; else one set and None.
         """
         ...
 
     def blocks(self) -> tuple[FloatArray, IntArray] | None:
-        """x (m, u) and the action (k,) of each block of coefficients, where every action has its own block or none."""
+        """Return x (m, u) and the action (k,) of each block, if every action has its own block or none; else None."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class CrossedRows:
-    """x(c) ⊗ z(a), kept apart.
+    """φ as x(c) ⊗ z(a), with the factors stored separately.
 
     x (m, u): the columns of the rows.
     z (A, k): the features of the actions.
@@ -124,9 +124,9 @@ class CrossedRows:
 
 @dataclass(frozen=True, eq=False)
 class SpelledRows:
-    """φ spelled out.
+    """φ as a dense array.
 
-    phi (m, A, d): of every row and action.
+    phi (m, A, d): φ of every row and action.
     """
 
     phi: FloatArray
@@ -173,22 +173,22 @@ class SpelledRows:
 
 
 def is_blocks(z: FloatArray) -> bool:
-    """Whether features (A, k) of actions give each of them a block of coefficients of its own, or none."""
+    """Return whether features (A, k) of actions give each action its own block of coefficients, or none."""
     return bool(((z == 0) | (z == 1)).all() and (z.sum(axis=0) == 1).all() and (z.sum(axis=1) <= 1).all())
 
 
 def for_kernels(array: FloatArray) -> FloatArray:
-    """The array as kernels are compiled for: contiguous and writeable; others are copied."""
+    """Return the array as kernels are compiled for, contiguous and writeable; copied if it is not."""
     return np.require(array, dtype=np.float64, requirements=("C", "W"))
 
 
 class _Terms(NamedTuple):
-    """What is not zero in ⟨x ⊗ z(a), θ⟩, in the order of θ.
+    """The nonzero terms of ⟨x ⊗ z(a), θ⟩, in the order of θ.
 
-    columns (e,): of x.
-    actions (e,): a.
-    features (e,): of the action, from z.
-    thetas (e,): from θ.
+    columns (e,): the column of x.
+    actions (e,): the action a.
+    features (e,): the feature of the action, from z.
+    thetas (e,): the coefficient, from θ.
     """
 
     columns: IntArray
@@ -201,7 +201,7 @@ def _terms(z: FloatArray, theta: FloatArray) -> _Terms:
     used = np.flatnonzero(theta)
     columns, features = np.divmod(used, z.shape[1])
     place, actions = np.nonzero(z.T[features])
-    # numpy finds both in one table: kernels are compiled once, for arrays of their own.
+    # np.nonzero returns views into one table; a contiguous copy avoids a second compilation of the kernel.
     actions = np.ascontiguousarray(actions)
     return _Terms(columns[place], actions, z[actions, features[place]], theta[used[place]])
 
@@ -234,7 +234,7 @@ def _act_spelled(phi: FloatArray, theta: FloatArray, out: IntArray, start: int, 
         out[i] = best
 
 
-MAX_STORED_DIMENSION = 10**5  # of φ, in a file
+MAX_STORED_DIMENSION = 10**5  # of φ in a file
 
 
 @runtime_checkable
@@ -247,19 +247,19 @@ class FeatureMap(Protocol):
     def dimension(self) -> int: ...
     @property
     def names(self) -> tuple[str, ...]:
-        """What each of the d coordinates is, in words."""
+        """The name of each of the d coordinates."""
         ...
 
     def __call__(self, contexts: Contexts) -> FloatArray:
-        """φ (n, A, d)."""
+        """Return φ (n, A, d)."""
         ...
 
     def on(self, contexts: Contexts) -> Mapped:
-        """φ on these contexts without spelling it out."""
+        """Return φ on these contexts without a dense array."""
         ...
 
     def played(self, contexts: Contexts, actions: IntArray) -> FloatArray:
-        """φ(c, a) (n, d) of one action a context, actions (n,)."""
+        """Return φ(c, a) (n, d) of one action for each context, actions (n,)."""
         ...
 
     def to_json(self) -> dict[str, Any]: ...
@@ -267,7 +267,7 @@ class FeatureMap(Protocol):
 
 @runtime_checkable
 class BlockMap(FeatureMap, Protocol):
-    """A feature map that may have coefficients of its own for each action.
+    """A feature map that may have separate coefficients for each action.
 
     in_blocks: whether it has.
     """
@@ -278,29 +278,29 @@ class BlockMap(FeatureMap, Protocol):
 
 @runtime_checkable
 class CompactMap(FeatureMap, Protocol):
-    """A feature map that knows a compact form of φ, and words for its scores; that of another map is spelled out."""
+    """A feature map with a compact form of φ and a description of its scores; other maps use the dense form."""
 
     def check_effect(self) -> None:
-        """Raise when scores cannot depend on the action, whatever the parameter."""
+        """Raise InputError if scores cannot depend on the action, whatever the parameter."""
         ...
 
     def lay_out(self, contexts: Contexts) -> tuple[FeatureRows, IntArray | None]:
-        """φ of the m different contexts, and which (n,) of them each is; None: they are the contexts, in order."""
+        """Return φ of the m distinct contexts and the index (n,) of each context; None for the identity."""
         ...
 
     def describe_columns(self) -> list[str]:
-        """What the coordinates are made from, line by line."""
+        """Describe how the coordinates are made, line by line."""
         ...
 
     def describe_scores(self, parameter: Sequence[int]) -> list[str]:
-        """The policy that takes the action of largest score under a parameter (d,) that is not zero, line by line."""
+        """Describe the policy that takes the action of largest score under a nonzero parameter (d,), line by line."""
         ...
 
 
 @runtime_checkable
 class PlainMap(FeatureMap, Protocol):
-    """A feature map whose scores can be written down in another language, to the last bit."""
+    """A feature map whose scores can be exported to another language, exact to the last bit."""
 
     def score_terms(self, parameter: Sequence[int]) -> tuple[tuple[Term, ...], ...]:
-        """What the score of each action adds up, in order, under a parameter (d,)."""
+        """Return the terms of each action's score in order, under a parameter (d,)."""
         ...

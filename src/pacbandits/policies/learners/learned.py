@@ -1,4 +1,4 @@
-"""The policies that an estimator learns."""
+"""Policy classes made from scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from pacbandits.policies.learners.reductions import (
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Policy
 
-# Values this close, relative to the sum of all gains, are taken for equal, as in the search for trees.
+# Values this close, relative to the sum of all gains, count as equal, as in the search for trees.
 GAIN_TIE_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedPolicy:
-    """A policy that an estimator learned.
+    """A policy learned by an estimator.
 
-    rule: what was fitted, and how its predictions become actions.
+    rule: the fitted estimators and how their predictions become actions.
     encode: makes features of contexts.
-    n_actions: how many actions there are.
-    name: of the estimator.
+    n_actions: the number of actions.
+    name: the estimator's class name.
     """
 
     rule: Rule
@@ -53,7 +53,7 @@ class LearnedPolicy:
         return self.rule(encoded(self.encode, contexts))
 
     def describe(self) -> str:
-        """A small tree line by line, anything else in a sentence."""
+        """Describe a small tree line by line, anything else in a sentence."""
         columns = self.encode.column_meanings if isinstance(self.encode, MeaningfulEncoder) else None
         return self.rule.describe(self.name, columns)
 
@@ -65,20 +65,19 @@ class LearnedPolicy:
 
 
 class Learned(PolicyClass):
-    """The policies that an estimator can learn, and all constant ones.
+    """The class of policies that an estimator can learn, and all constant policies.
 
-    estimator: an unfitted classifier or regressor of scikit-learn's kind (`get_params`, `fit`, `predict`), or a
-        pipeline that ends in one. It is cloned, and a random_state of None becomes 0: the same scores give the same
-        policy.
+    estimator: an unfitted scikit-learn classifier or regressor (`get_params`, `fit`, `predict`), or a pipeline that
+        ends in one. It is cloned, and a random_state of None becomes 0: the same scores give the same policy.
     reduction: regression (for regressors), classification or pairs (for classifiers), or several in a tuple; see
         `reductions`.
-    log_size: log|Π|, which cannot be read off an estimator: count what it can return, whatever the scores
-        (docs/learners.md says how). Without it the class has no size: `coda`, `uniform` and logs in order are certified
-        all the same, and what needs a union over all policies is not.
-    encode: makes features (n, d) of contexts; by default `OneHot` of what the contexts of the call have.
+    log_size: log|Π|, which an estimator does not reveal: count the policies it can return over all scores
+        (docs/learners.md says how). Without it the class has no size: `coda`, `uniform` and sequential logs can still
+        be certified, but nothing that needs a union bound over all policies.
+    encode: makes features (n, d) of contexts; by default `OneHot` learnt from the contexts of the call.
 
-    `argmax` takes the best, by its sum of scores, of what each reduction learned and of the constant policies. It is
-    not exact: a better policy of the same kind may exist.
+    `argmax` returns the policy of largest total score among those learned by each reduction and the constant policies.
+    It is not exact: a better policy of the same kind may exist.
     """
 
     exact = False
@@ -102,18 +101,18 @@ class Learned(PolicyClass):
         self._rows: PerContexts[EncodedRows] = PerContexts()
 
     def describe(self) -> str:
-        """The kind of policies, in a few words."""
+        """Return the kind of policies in a few words."""
         return f"what {name_of(self.estimator)} learns"
 
     def to_json(self) -> NoReturn:
-        """No form in JSON."""
+        """Raise InputError: the class has no JSON form."""
         raise InputError(
             f"the class of what {name_of(self.estimator)} learns has no form in JSON, as no code is ever loaded from a "
             "file; keep the data and learn again, or use Trees"
         )
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
-        """The best policy found; of equals (to rounding) a constant one, then that of the first reduction."""
+        """Return the best policy found; ties (to rounding) go to a constant policy, then to the first reduction."""
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
         rows = self._rows.get(contexts, self._encoded)
         task = LearningTask.of(rows.features, rows.which, scores)
@@ -136,13 +135,14 @@ class Learned(PolicyClass):
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Contexts encoded.
+    """Encoded contexts.
 
-    Rows stand in an order that is the same however the contexts come, and mixed, for estimators that hold out some.
+    Rows are in a fixed random order that does not depend on the order of the contexts, for estimators that hold out
+    some rows.
 
-    encode: what made the rows.
+    encode: the encoder that made the rows.
     features (m, d): the distinct rows.
-    which (n,): the row that each context is.
+    which (n,): the row of each context.
     """
 
     encode: Encode
@@ -158,7 +158,7 @@ class EncodedRows:
 
 
 def _checked(reduction: str | tuple[str, ...], estimator: Any) -> tuple[str, ...]:
-    """The reductions by name, each one that the estimator is of a kind for."""
+    """Return the names of the reductions; raise InputError if one is unknown or the estimator is of the wrong kind."""
     names = (reduction,) if isinstance(reduction, str) else tuple(dict.fromkeys(texts(reduction, name="reduction")))
     if not names:
         raise InputError(f"at least one reduction is needed, of {', '.join(REDUCTIONS)}")

@@ -1,8 +1,7 @@
-"""From an argmax over policies to what estimators do: three reductions.
+"""Three reductions of the argmax over policies to fitting estimators.
 
-All start from a `LearningTask`: one row a distinct context, with the gain of each action over the worst action there.
-Only gains count, so a constant added to a row of scores changes nothing, and neither does a positive factor of all
-scores.
+All start from a `LearningTask`: one row for each distinct context, with the gain of each action over the worst action
+there. Only gains matter, so a constant added to a row of scores, or a positive factor of all scores, changes nothing.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from pacbandits.policies.trees.tree_policy import AtMost, Is, Node, TreePolicy, 
 from pacbandits.records import Contexts
 from pacbandits.records.columns import present_numbers
 
-# Contexts as the numbers that an estimator is given.
+# Encoding of contexts as the numeric features of an estimator.
 
 
 Encode = Callable[[Contexts], FloatArray]
-ColumnMeanings = tuple[tuple[str, str | None], ...]  # of each column the feature, and the label that it stands for
+ColumnMeanings = tuple[tuple[str, str | None], ...]  # the feature of each column, and the label it indicates
 
 
 @runtime_checkable
 class MeaningfulEncoder(Protocol):
-    """An encoder that says what its columns are.
+    """An encoder that names its columns.
 
-    column_meanings (d',): the feature of each column, and the label that it stands for; None for a number.
+    column_meanings (d',): the feature of each column, and the label it indicates; None for a number.
     """
 
     @property
@@ -47,10 +46,10 @@ class MeaningfulEncoder(Protocol):
 
 @dataclass(frozen=True)
 class OneHot:
-    """Numbers as they are, and for a category one column a label: 1 where it has that label, else 0.
+    """One-hot encoding: numbers unchanged, and for a category one 0/1 column for each label.
 
-    names (d,): the features, which are found by name on any contexts.
-    labels (d,): of the categories, None for a number. A label not among them is 0 in every column.
+    names (d,): the features, found by name on any contexts.
+    labels (d,): the labels of each category; None for a number. An unknown label is 0 in every column.
     """
 
     names: tuple[str, ...]
@@ -58,7 +57,7 @@ class OneHot:
 
     @classmethod
     def learn(cls, contexts: Contexts) -> OneHot:
-        """The features and labels that these contexts have."""
+        """Return the encoder with the features and labels of these contexts."""
         if contexts.n_features == 0:
             raise InputError(
                 "the contexts have no features, so an estimator has nothing to learn from; use Finite or Trivial, or "
@@ -75,7 +74,7 @@ class OneHot:
         )
 
     def __call__(self, contexts: Contexts) -> FloatArray:
-        """The columns (n, d')."""
+        """Return the columns (n, d')."""
         out = np.empty((len(contexts), len(self.column_meanings)))
         for k, (name, label) in enumerate(self.column_meanings):
             column = contexts.column_of(name, categorical=label is not None)
@@ -89,34 +88,34 @@ class OneHot:
 
 
 def encoded(encode: Encode, contexts: Contexts) -> FloatArray:
-    """What `encode` makes of contexts: finite, one row a context, at least one column; or a sentence."""
+    """Return the output of `encode`; raise InputError unless it is finite, (n, d) with d ≥ 1."""
     columns = floats(encode(contexts), name="what encode returns", shape=(len(contexts), None))
     if columns.shape[1] == 0:
         raise InputError("encode returns no columns, so an estimator has nothing to learn from; return at least one")
     return columns
 
 
-# What is asked of an estimator: to be cloned, to be fitted to weighted examples, to predict.
+# The interface to estimators: clone, fit to weighted examples, predict.
 #
-# scikit-learn enters through this module alone, and only when it is called.
+# scikit-learn is imported only by this module, and only when needed.
 
 
-AVERAGE_COPIES = 4  # of an example, where an estimator takes no weights
+AVERAGE_COPIES = 4  # of an example, if an estimator takes no weights
 
 
 class FittedEstimator(Protocol):
     """A fitted estimator."""
 
     def predict(self, features: FloatArray, /) -> NDArray[Any]:
-        """A label or a number for each row of features (n, d)."""
+        """Return a label or a number for each row of features (n, d)."""
         ...
 
 
 @dataclass(frozen=True)
 class SameForAll:
-    """Predicts one value, where there is nothing to learn.
+    """A predictor of one constant value, for targets that are all equal.
 
-    value: what it predicts.
+    value: the value it predicts.
     """
 
     value: float
@@ -126,7 +125,7 @@ class SameForAll:
 
 
 def prepared(estimator: Any) -> Any:
-    """An unfitted copy whose fits can be repeated: a random_state that is None, also of a part, becomes 0."""
+    """Return an unfitted clone with reproducible fits: every random_state of None, also of parts, becomes 0."""
     if isinstance(estimator, type):
         raise InputError(f"the estimator must be an instance, such as {estimator.__name__}(), not a class")
     lacking = [name for name in ("get_params", "set_params", "fit", "predict") if not hasattr(estimator, name)]
@@ -139,13 +138,13 @@ def prepared(estimator: Any) -> Any:
 
 
 def name_of(estimator: object) -> str:
-    """The name of its class; of a pipeline, of its last step."""
+    """Return the name of an estimator's class; for a pipeline, of its last step."""
     steps = getattr(estimator, "steps", None)
     return name_of(steps[-1][1]) if steps else type(estimator).__name__
 
 
 def kind_of(estimator: Any) -> str | None:
-    """classifier or regressor; None for one that does not say."""
+    """Return "classifier" or "regressor"; None if unknown."""
     base = _base()
     try:
         return "classifier" if base.is_classifier(estimator) else "regressor" if base.is_regressor(estimator) else None
@@ -154,10 +153,10 @@ def kind_of(estimator: Any) -> str | None:
 
 
 def fit_weighted(estimator: Any, features: FloatArray, targets: NDArray[Any], weights: FloatArray) -> FittedEstimator:
-    """A clone fitted to features (n, d) and targets (n,) of positive weights (n,).
+    """Return a clone fitted to features (n, d) and targets (n,) with positive weights (n,).
 
-    Equal weights are left out. An estimator that takes no weights is given each example as many times as its weight
-    asks, to rounding. Targets that are all the same need no estimator.
+    Equal weights are not passed on. For an estimator that takes no weights, each example is repeated in proportion to
+    its weight, to rounding. Equal targets give a constant predictor.
     """
     given: dict[str, FloatArray] = {}
     if (weights != weights[0]).any():
@@ -176,14 +175,14 @@ def fit_weighted(estimator: Any, features: FloatArray, targets: NDArray[Any], we
 
 
 def predict_labels(fitted: FittedEstimator, features: FloatArray, *, below: int) -> IntArray:
-    """Labels (n,) in [0, below)."""
+    """Return labels (n,) in [0, below)."""
     with _told(fitted, doing="predict"):
         labels = np.asarray(fitted.predict(features)).reshape(-1)
     return integers(labels, name=f"labels from {name_of(fitted)}", shape=(len(features),), below=below)
 
 
 def predict_numbers(fitted: FittedEstimator, features: FloatArray) -> FloatArray:
-    """Numbers (n,)."""
+    """Return numeric predictions (n,)."""
     with _told(fitted, doing="predict"):
         numbers = np.asarray(fitted.predict(features)).reshape(-1)
     return floats(numbers, name=f"predictions of {name_of(fitted)}", shape=(len(features),))
@@ -200,7 +199,7 @@ def _base() -> Any:
 
 
 def _weight_argument(estimator: Any) -> str | None:
-    """The name by which `fit` takes the weights of examples; a pipeline hands them to its last step."""
+    """Return the argument of `fit` for the weights of examples; a pipeline passes them to its last step."""
     if "sample_weight" in inspect.signature(estimator.fit).parameters:
         return "sample_weight"
     steps = getattr(estimator, "steps", None)
@@ -212,30 +211,30 @@ def _weight_argument(estimator: Any) -> str | None:
 
 
 def _copies(weights: FloatArray) -> IntArray:
-    """Which examples to give, so that each comes as often as its share of the weights says, to one more or less."""
+    """Return the indices of repeated examples; each occurs in proportion to its weight, to within one."""
     ends = np.floor(np.cumsum(weights) / weights.sum() * (AVERAGE_COPIES * len(weights)) + 0.5).astype(np.int64)
     return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))
 
 
 @contextmanager
 def _told(estimator: object, *, doing: str) -> Generator[None]:
-    """A sentence in the place of what an estimator raises when it cannot use its examples."""
+    """Turn a ValueError of an estimator into an InputError."""
     try:
         yield
     except ValueError as error:
         raise InputError(f"{name_of(estimator)} could not {doing}: {plain(error)}") from error
 
 
-# A small fitted decision tree in the words of `TreePolicy`.
+# Descriptions of small fitted decision trees, in the form of `TreePolicy`.
 
 
 MOST_SHOWN_LEAVES = 8
 
 
 def words_of_tree(fitted: FittedEstimator, actions: IntArray, columns: ColumnMeanings) -> str | None:
-    """The tree of a fitted decision tree classifier; None for a large one, or for another estimator.
+    """Describe a fitted decision tree classifier; None for a large tree or another estimator.
 
-    actions (k,): what its labels stand for.
+    actions (k,): the action of each label.
     """
     tree = getattr(fitted, "tree_", None)
     if tree is None or int(tree.n_leaves) > MOST_SHOWN_LEAVES:
@@ -244,7 +243,7 @@ def words_of_tree(fitted: FittedEstimator, actions: IntArray, columns: ColumnMea
 
 
 def _node(tree: Any, place: int, actions: IntArray, columns: ColumnMeanings) -> Node:
-    """The node at a place of the arrays that scikit-learn keeps a tree in."""
+    """Return the node at an index of scikit-learn's tree arrays."""
     if tree.children_left[place] < 0:
         return int(actions[int(np.argmax(tree.value[place, 0]))])
     low, high = (_node(tree, int(side[place]), actions, columns) for side in (tree.children_left, tree.children_right))
@@ -254,17 +253,17 @@ def _node(tree: Any, place: int, actions: IntArray, columns: ColumnMeanings) -> 
     return branch(Is(name, label), high, low)
 
 
-# A row with less at stake, as a share of the largest stake, is left out: its gains may be rounding.
+# Rows whose largest gain is a smaller share of the largest of all are left out: their gains may be rounding.
 LEAST_STAKE_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class LearningTask:
-    """What is to be learned.
+    """The examples of a learning problem.
 
     features (m, d): distinct rows.
-    gains (m, A): the row's scores less their least, added up over the contexts of the row, in units of the largest.
-    counts (m,): how many contexts the row stands for.
+    gains (m, A): the scores summed over the contexts of a row, minus the row's minimum, divided by the largest of all.
+    counts (m,): the number of contexts of each row.
     """
 
     features: FloatArray
@@ -273,8 +272,8 @@ class LearningTask:
 
     @classmethod
     def of(cls, features: FloatArray, which: IntArray, scores: FloatArray) -> LearningTask:
-        """From the row (n,) that each context is, and the contexts' scores (n, A); without rows that tell nothing."""
-        # Scores are brought into range by a power of two, which rounds nothing.
+        """Make a task from the row (n,) of each context and the scores (n, A); rows without gains are left out."""
+        # Scores are scaled by a power of two, which is exact.
         _, exponent = np.frexp(np.abs(scores).max())
         sums = sum_by_id(which, np.ldexp(scores, -exponent), n=len(features))
         gains = sums - sums.min(axis=1, keepdims=True)
@@ -291,27 +290,27 @@ class LearningTask:
         return self.gains.shape[1]
 
     def value(self, actions: IntArray) -> float:
-        """What actions (m,) gain over the worst."""
+        """Return the total gain of actions (m,) over the worst actions."""
         return float(self.gains[np.arange(len(self)), actions].sum())
 
 
 class Rule(Protocol):
-    """Actions from encoded features."""
+    """A map from encoded features to actions."""
 
     def __call__(self, features: FloatArray) -> IntArray:
-        """The action (n,) for each row of features (n, d)."""
+        """Return the action (n,) for each row of features (n, d)."""
         ...
 
     def describe(self, name: str, columns: ColumnMeanings | None) -> str:
-        """What it does, in words. name: of the estimator. columns: what the features are, if that is known."""
+        """Describe the rule in words. name: of the estimator. columns: the meaning of the features, if known."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Largest:
-    """The action of the largest prediction, the first of equals.
+    """The rule that takes the action of largest prediction; ties go to the first.
 
-    fitted (A,): one regressor an action.
+    fitted (A,): one regressor for each action.
     """
 
     fitted: tuple[FittedEstimator, ...]
@@ -325,10 +324,10 @@ class Largest:
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """The action that one classifier predicts; a small tree is told line by line.
+    """The rule that takes the action predicted by one classifier; a small tree is described line by line.
 
     fitted: the classifier.
-    actions (k,): what its labels stand for.
+    actions (k,): the action of each label.
     """
 
     fitted: FittedEstimator
@@ -344,10 +343,10 @@ class Label:
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """The action that wins most pairs, the first of equals.
+    """The rule that takes the action that wins most pairs; ties go to the first.
 
     fitted: a classifier for each pair of actions, in the order of `itertools.combinations`; label 1 is the second.
-    n_actions: how many actions there are.
+    n_actions: the number of actions.
     """
 
     fitted: tuple[FittedEstimator, ...]
@@ -367,13 +366,13 @@ class Votes:
 
 
 def by_regression(estimator: Any, task: LearningTask) -> list[Rule]:
-    """One regressor an action, fitted twice: to what a context gains, and to what it gains for what is at stake there.
+    """Fit one regressor for each action, twice: to mean gains, weighted by counts, and to relative gains, by stakes.
 
-        Σ_i w_i (f_a(x_i) − S_{i,a}/w_i)²,     S the gains less their mean in the row
+        Σ_i w_i (f_a(x_i) − S_{i,a}/w_i)²,     S the gains minus their mean in the row
 
-    For any weights w that the actions share, the best f_a is E[S_a|x]/E[w|x], whose argmax over a is that of E[S_a|x].
-    w = counts fits the rows as they were given, and finds a linear score if there is one; w = stakes, the largest gain
-    of the row, makes nothing of whether a context comes twice or its scores are twice as large.
+    For any weights w shared by the actions, the best f_a is E[S_a|x]/E[w|x], whose argmax over a is that of E[S_a|x].
+    w = counts fits the rows as they were given, and finds a linear score if there is one. With w = stakes, the largest
+    gain of the row, a context that occurs twice counts like one whose scores are twice as large.
     """
     centred = task.gains - task.gains.mean(axis=1, keepdims=True)
     rules: list[Rule] = []
@@ -386,12 +385,12 @@ def by_regression(estimator: Any, task: LearningTask) -> list[Rule]:
 
 
 def by_classification(estimator: Any, task: LearningTask) -> list[Rule]:
-    """One classifier of actions, from an example for each row and action, weighted by the gain of that action.
+    """Fit one classifier of actions to an example for each row and action, weighted by the gain of that action.
 
-    The weight of the examples that a classifier gets right is then the gain of the policy, for any number of actions
-    [Abe2004]. Of two actions, the better alone has a weight, which is the difference. Of more, most examples contradict
-    each other, and classifiers that are not sure of themselves drown in them: so there is a second fit, to the actions
-    above the median of their row alone, weighted by how far they are above it.
+    The total weight of correctly classified examples is then the gain of the policy, for any number of actions
+    [Abe2004]. With two actions, only the better one has a weight, the difference. With more, most examples contradict
+    each other, which weak classifiers cannot resolve: so there is a second fit, to the actions above the median
+    of their row only, weighted by the excess over the median.
     """
     weightings = [task.gains]
     if task.n_actions > 2:
@@ -400,7 +399,7 @@ def by_classification(estimator: Any, task: LearningTask) -> list[Rule]:
 
 
 def _classifier(estimator: Any, task: LearningTask, weights: FloatArray) -> Rule:
-    """One classifier, from an example for each positive weight (m, A)."""
+    """Fit one classifier to an example for each positive weight (m, A)."""
     rows, actions = np.nonzero(weights)
     labels, codes = np.unique(actions, return_inverse=True)
     even = _mean_one(weights[rows, actions], len(task))
@@ -408,9 +407,9 @@ def _classifier(estimator: Any, task: LearningTask, weights: FloatArray) -> Rule
 
 
 def by_pairs(estimator: Any, task: LearningTask) -> list[Rule]:
-    """A classifier for each pair of actions, which says the better one, weighted by their difference [Lin2014].
+    """Fit a classifier of the better action for each pair of actions, weighted by their difference [Lin2014].
 
-    In every row the votes lose at most the weight of the pairs decided wrongly there. (Take a level between the gain of
+    In every row the vote loses at most the weight of the misclassified pairs there. (Take a level between the gain of
     the best action and that of the elected one. If every action above it beat every action below, one above would have
     more wins than the elected one, which is below: so at each level there is a wrong pair on either side of it.)
     """
@@ -435,5 +434,5 @@ ESTIMATOR_KINDS = {"regression": "regressor", "classification": "classifier", "p
 
 
 def _mean_one(weights: FloatArray, rows: int) -> FloatArray:
-    """Weights that sum to the number of rows, as an estimator's own regularisation is set against those."""
+    """Scale weights to sum to the number of rows, to which an estimator's regularisation is calibrated."""
     return weights * (rows / weights.sum())

@@ -1,4 +1,4 @@
-"""Linear policies with whole coefficients: exact oracles where the class or the sample is small, a search elsewhere."""
+"""Linear policies with integer coefficients: exact oracles for a small class or sample, otherwise a local search."""
 
 from pacbandits.policies.linear.classes import Linear, ListedLinear, Shortfall
 from pacbandits.policies.linear.policy import LinearPolicy

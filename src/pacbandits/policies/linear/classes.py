@@ -1,4 +1,4 @@
-"""The class of linear policies on a grid: its searches, their costs, upper bounds, and its name."""
+"""Classes of linear policies on a grid of coefficients: oracles, search costs and upper bounds."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from pacbandits.policies.linear.search import Ground, climbing_work, kicks_for, 
 from pacbandits.records import Contexts, Policy, check_contexts
 from pacbandits.schema import Fields
 
-# What a search for linear policies takes: the rows it climbs on, or the policies and rows it looks at.
+# Search costs of linear policies: rows climbed on, or policies × rows evaluated.
 #
 # The speeds were measured on one core of 2024 (benchmarks/estimates.py measures them again).
 
 
 SECONDS_PER_SEARCH = 0.05
-SECONDS_PER_CLIMB_STEP = 1.2e-7  # of a row and coefficient, from a start or a kick to where that ends
-SECONDS_PER_POLISH_STEP = 2e-7  # of a row and coefficient, all starts together
+SECONDS_PER_CLIMB_STEP = 1.2e-7  # per row and coefficient, for the whole ascent from a start or a kick
+SECONDS_PER_POLISH_STEP = 2e-7  # per row and coefficient, all starts together
 CLIMBED_STARTS = 8
 SECONDS_PER_ACTION_LOOKED_UP = 1e-9
-SECONDS_PER_SCORE = 2.5e-9  # of an action, where a policy's choice on a row is worked out
-SECONDS_PER_TURN = 4e-8  # of a row and action, where two coefficients turn around
+SECONDS_PER_SCORE = 2.5e-9  # per action, to compute a policy's choice on a row
+SECONDS_PER_TURN = 4e-8  # per row and action, with two coefficients
 BYTES_PER_NUMBER = 8.0
 
 
 def search_cost(map: FeatureMap, n_rows: int) -> SearchCost:
-    """The local search from many starts."""
+    """Return the cost of the local search from many starts."""
     in_blocks = isinstance(map, BlockMap) and map.in_blocks
     work = climbing_work(map.dimension, n_actions=map.n_actions, in_blocks=in_blocks)
     sampled = min(n_rows, sampled_rows(work))
@@ -64,7 +64,7 @@ def search_cost(map: FeatureMap, n_rows: int) -> SearchCost:
 
 
 def sweep_cost(n_policies: int, map: FeatureMap, n_rows: int, *, most_kept: int) -> SearchCost:
-    """A look at every policy on every row; up to so many actions are worked out once and kept."""
+    """Return the cost of evaluating all policies on all rows; up to `most_kept` actions are cached."""
     entries = float(n_policies) * n_rows
     kept = entries <= most_kept
     each = SECONDS_PER_ACTION_LOOKED_UP + (0.0 if kept else map.n_actions * SECONDS_PER_SCORE)
@@ -75,31 +75,31 @@ def sweep_cost(n_policies: int, map: FeatureMap, n_rows: int, *, most_kept: int)
 
 
 def turning_cost(map: FeatureMap, n_rows: int) -> SearchCost:
-    """A look at every direction of two coefficients."""
+    """Return the cost of evaluating every direction of two coefficients."""
     rows = n_rows * map.n_actions
     return SearchCost(rows * SECONDS_PER_TURN, BYTES_PER_NUMBER * rows * 6.0)
 
 
-# What no linear policy exceeds, and how far a policy found is from it.
+# Upper bounds on the value of linear policies, and the shortfall of a policy found.
 
 
-MOST_SWEPT_POLICIES = 1_000_000  # that are looked at one by one when asked to
-MOST_BOUND_WORK = 3e9  # policies × rows that are looked at for a bound
+MOST_SWEPT_POLICIES = 1_000_000  # evaluated one by one with oracle=list
+MOST_BOUND_WORK = 3e9  # policies × rows evaluated for a bound
 MOST_BINARIES = 2_000  # variables of an integer program
 
-# Values this close, relative to all that is at stake, are taken for equal: sums differ by as much in rounding.
+# Values this close, relative to the total stake, count as equal: sums differ by as much in rounding.
 VALUE_TIE_SHARE = 1e-12
-# How far from its bound, relative to all that is at stake, an exact value may lie.
+# The largest distance of an exact value from its bound, relative to the total stake.
 _PROOF_SLACK_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """How far a policy found is from the best.
+    """The shortfall of a policy found from the best policy.
 
-    found: its value.
-    bound: the best value if `exact`, else no less.
-    baseline: the value of the best action for all.
+    found: the value of the policy.
+    bound: the best value if `exact`, else an upper bound on it.
+    baseline: the value of the best constant policy.
     exact: whether the best value is known.
     """
 
@@ -116,7 +116,7 @@ class Shortfall:
 
 
 def bound_value(rows: DistinctRows, scores: FloatArray, *, levels: int, seconds: float) -> tuple[float, bool]:
-    """What no policy of the grid exceeds on scores (m, A), and whether one is known to attain it."""
+    """Return an upper bound on the value over the grid for scores (m, A), and whether it is known to be attained."""
     size = count_directions(rows.dimension, levels)
     if size <= MOST_SWEPT_POLICIES and size * len(rows) <= MOST_BOUND_WORK:
         (values,) = values_of(rows, directions(rows.dimension, levels), scores)
@@ -128,25 +128,25 @@ def bound_value(rows: DistinctRows, scores: FloatArray, *, levels: int, seconds:
 
 
 def value_of(rows: DistinctRows, scores: FloatArray, parameter: IntArray) -> float:
-    """`Σ_i scores[i, π(c_i)]` of the policy with the given θ (d,), for scores (m, A)."""
+    """Return `Σ_i scores[i, π(c_i)]` of the policy with the given θ (d,), for scores (m, A)."""
     return float(scores[np.arange(len(scores)), act(rows, parameter)].sum())
 
 
 def snapped(values: FloatArray, scores: FloatArray) -> FloatArray:
-    """Values without the last digits, in which sums of the same scores in another order differ."""
+    """Round values so that sums of the same scores in a different order are equal."""
     unit = VALUE_TIE_SHARE * at_stake(scores)
     return np.rint(values / unit) * unit if unit > 0 else values
 
 
 def proven(rows: DistinctRows, scores: FloatArray, solved: Solved) -> bool:
-    """Whether the policy found attains what no policy exceeds."""
+    """Return whether the policy found attains the upper bound, to rounding."""
     if not solved.done or solved.parameter is None:
         return False
     rounding = _PROOF_SLACK_SHARE * at_stake(scores) + VALUE_TIE_SHARE * float(np.abs(scores).sum())
     return value_of(rows, scores, solved.parameter) >= solved.bound - rounding
 
 
-# The class of linear policies with coefficients on a grid, and the ways to search it.
+# The class of linear policies with coefficients on a grid, by oracle.
 
 
 Oracle = Literal["auto", "list", "milp", "search"]
@@ -157,30 +157,30 @@ MOST_POLICIES_SWEPT_UNASKED = 60_000
 MOST_LEVELS = 1_000
 PROGRAM_SECONDS = 60.0  # for one integer program
 TYPICAL_PROGRAM_SECONDS = 0.5
-_MOST_KEPT_ACTIONS = 2**28  # of a table
+_MOST_KEPT_ACTIONS = 2**28  # in a cached table
 
 
 def default_levels(dimension: int) -> int:
-    """Levels that are worth their price in log|Π| (see docs/linear.md)."""
+    """Return a number of levels that balances approximation against log|Π| (see docs/linear.md)."""
     return next(levels for most, levels in ((3, 8), (5, 4), (100, 2), (math.inf, 1)) if dimension <= most)
 
 
 class Linear(PolicyClass):
-    """π(c) = argmax_a ⟨φ(c, a), θ⟩ with θ in {−L, …, L}^d, ties to the lowest action.
+    """The class of policies π(c) = argmax_a ⟨φ(c, a), θ⟩ with θ in {−L, …, L}^d; ties go to the lowest action.
 
         log|Π| = log #{θ without a common divisor} ≤ d log(2L + 1)
 
     map: φ.
     levels: L.
-    oracle: how the best policy is found. `list` looks at all of them, up to a million, and where they are few the class
-        can be listed; it is exact. `milp` solves an integer program, for a few dozen rows, and is exact to the solver's
-        tolerance; `search` is not. Of both certificates say that they rest on the oracle. `auto` looks at all policies
-        where that is quick, and searches elsewhere.
+    oracle: the search for the best policy. `list` evaluates all policies, up to a million, and lists them if they are
+        few; it is exact. `milp` solves an integer program, for a few dozen rows, exact to the solver's tolerance;
+        `search` is a local search and not exact. Certificates state that they rely on either oracle. `auto` evaluates
+        all policies if that is fast, and otherwise searches.
     """
 
     kind = "linear"
     exact = False
-    accepts_greedy = True  # real coefficients are as welcome as whole ones
+    accepts_greedy = True  # real coefficients are admissible too
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         if cls is Linear:
@@ -198,17 +198,17 @@ class Linear(PolicyClass):
 
     @staticmethod
     def of(map: FeatureMap, *, levels: int | None = None, oracle: str = "auto") -> Linear:
-        """The policies that are linear in these features, with the oracle that suits their number."""
+        """Return the class of policies linear in these features, with an oracle suited to its size."""
         instance(map, FeatureMap, name="map", remedy="Crossed.blocks(contexts, n_actions=…) is one")
         size = count_directions(map.dimension, _checked_levels(map, levels))
         return _kind(map, size, oracle)(map, levels=levels, oracle=oracle)
 
     @staticmethod
     def learn(contexts: Contexts, *, n_actions: int, levels: int | None = None, oracle: str = "auto") -> Linear:
-        """For contexts like these: linear in φ where they carry it, else in their features, a block for each action.
+        """Return the class for contexts like these: linear in φ if they carry it, else in features with action blocks.
 
-        Where these are all contexts there are (they have ids) and few, `auto` looks at more policies than otherwise;
-        where there are many, at fewer.
+        If the contexts have ids (and so are all contexts there are) and are few, `auto` evaluates more policies than
+        otherwise; if there are many contexts, fewer.
         """
         check_contexts(contexts)
         text(oracle, name="oracle")
@@ -222,11 +222,11 @@ class Linear(PolicyClass):
         return Linear.of(features, levels=levels, oracle=oracle)
 
     def describe(self) -> str:
-        """The kind of policies, in a word."""
+        """Return the kind of policies in a word."""
         return self.kind
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """The features, how they are scaled, and how large coefficients may be."""
+        """Return the features, their scaling, and the range of the coefficients."""
         columns = self.map.describe_columns() if isinstance(self.map, CompactMap) else []
         return (f"whole coefficients from −{self.levels} to {self.levels} of {', '.join(self.map.names)}", *columns)
 
@@ -235,31 +235,31 @@ class Linear(PolicyClass):
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Linear:
-        """The class whose `to_json` this is."""
+        """Read the class from the output of its `to_json`."""
         given = Fields.read(value, of="policy class")
         given.check_known(("kind", "map", "levels", "oracle"))
         levels = given.whole_number("levels", least=1, most=MOST_LEVELS)
         return Linear.of(map_from_json(given["map"]), levels=levels, oracle=given.one_of("oracle", ORACLES))
 
     def has(self, policy: Policy) -> bool:
-        """Whether this is linear in the same features, with whole coefficients no larger than these."""
+        """Return whether a policy is linear in the same features, with integer coefficients of at most L."""
         if not isinstance(policy, LinearPolicy) or max(map(abs, policy.parameter)) > self.levels:
             return False
         return policy.map is self.map or policy.map.to_json() == self.map.to_json()
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> LinearPolicy:
-        """The best policy found; of equals (to rounding) that of the fewest and smallest coefficients."""
+        """Return the best policy found; ties (to rounding) go to the smallest Σ|θ_j|."""
         rows, added = self._laid_out(contexts, scores)
         return LinearPolicy(self.map, tuple(self._best(contexts, rows, added).tolist()))
 
     def upper_bound(self, contexts: Contexts, scores: FloatArray, *, seconds: float = 10.0) -> float:
-        """What no policy of the class exceeds: exact where all can be looked at, else what an integer program proves
-        in the given time, and never more than the best action of every context by itself."""
+        """Return an upper bound on the value of every policy: exact if all policies can be evaluated, else the bound
+        that an integer program proves in the given time, and never more than the sum of each context's best score."""
         rows, added = self._laid_out(contexts, scores)
         return self._bound(rows, added, seconds)[0]
 
     def shortfall(self, contexts: Contexts, scores: FloatArray, *, seconds: float = 10.0) -> Shortfall:
-        """What the oracle finds for these scores, beside the best there is, or what is known of it."""
+        """Return the value that the oracle finds for these scores, with the best value or a bound on it."""
         rows, added = self._laid_out(contexts, scores)
         found = value_of(rows, added, self._best(contexts, rows, added))
         bound, exact = self._bound(rows, added, seconds)
@@ -267,24 +267,24 @@ class Linear(PolicyClass):
 
     @property
     def size_words(self) -> str:
-        """How many coefficients and actions there are."""
+        """The numbers of coefficients and actions, in words."""
         return f"linear policies of {self.map.dimension:,} coefficients × {self.n_actions:,} actions"
 
     @property
     def lighter(self) -> str:
-        """What would make searches lighter."""
+        """Advice on how to reduce search costs."""
         return "take fewer features or levels, or oracle=search"
 
     @abstractmethod
     def argmax_cost(self, n_rows: int) -> SearchCost:
-        """What an argmax takes on so many contexts."""
+        """Return the cost of an argmax on n_rows contexts."""
 
     @abstractmethod
     def _best(self, contexts: Contexts, rows: DistinctRows, scores: FloatArray) -> IntArray:
-        """The coefficients of the best policy found."""
+        """Return the coefficients of the best policy found."""
 
     def _bound(self, rows: DistinctRows, scores: FloatArray, seconds: float) -> tuple[float, bool]:
-        """What no policy exceeds, and whether one attains it."""
+        """Return an upper bound on the value, and whether a policy attains it."""
         return bound_value(rows, scores, levels=self.levels, seconds=seconds)
 
     def _laid_out(
@@ -296,7 +296,7 @@ class Linear(PolicyClass):
 
 
 class SearchedLinear(Linear):
-    """The best policy by local search from many starts, which may miss it."""
+    """Linear policies with a local search from many starts, which may miss the best policy."""
 
     def __init__(self, map: FeatureMap, *, levels: int | None = None, oracle: str = "search") -> None:
         super().__init__(map, levels=levels, oracle=oracle)
@@ -310,7 +310,7 @@ class SearchedLinear(Linear):
 
 
 class SweptLinear(Linear):
-    """All policies are looked at, one by one or (of two coefficients) direction by direction."""
+    """Linear policies that are all evaluated, one by one or (with two coefficients) by sweeping the direction of θ."""
 
     exact = True
 
@@ -329,12 +329,12 @@ class SweptLinear(Linear):
         return self.argmax_cost(n_rows) * 2
 
     def values(self, contexts: Contexts, *scores: FloatArray) -> list[FloatArray]:
-        """`Σ_i scores[i, π(c_i)]` (|Π|,) of every policy, for each of several scores."""
+        """Return `Σ_i scores[i, π(c_i)]` (|Π|,) of every policy, for each of several scores."""
         added = [self._laid_out(contexts, one)[1] for one in scores]
         return self._values(contexts, rows_of(self.map, contexts), *added)
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of two scores over all policies."""
+        """Return the Pareto frontier of two scores over all policies."""
         rows, one = self._laid_out(contexts, first, name="first scores")
         two = self._laid_out(contexts, second, name="second scores")[1]
         firsts, seconds = (
@@ -373,7 +373,7 @@ class SweptLinear(Linear):
         return [sum_scores(table, one) for one in scores]
 
     def _table(self, contexts: Contexts, rows: DistinctRows) -> Table:
-        """The action (|Π|, m) of every policy on every row, kept as long as the contexts unless it is large."""
+        """Return the action (|Π|, m) of every policy on every row; cached with the contexts unless it is large."""
         if len(self.parameters) * len(rows) > _MOST_KEPT_ACTIONS:
             return act_all(rows, self.parameters)
         return self._tables.get(contexts, lambda _: act_all(rows, self.parameters))
@@ -383,7 +383,7 @@ class SweptLinear(Linear):
 
 
 class ListedLinear(SweptLinear):
-    """Policies few enough to be listed."""
+    """Linear policies that are few enough to list."""
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -392,20 +392,20 @@ class ListedLinear(SweptLinear):
         return listed_cost(len(self), n_rows, n_actions=self.n_actions)
 
     def policy(self, index: int) -> LinearPolicy:
-        """The policy of the given number."""
+        """Return the policy with the given index."""
         return self._policy(range(len(self))[index])
 
     def actions(self, contexts: Contexts) -> np.ndarray[Any, Any]:
-        """The action (|Π|, n) of every policy on every context."""
+        """Return the action (|Π|, n) of every policy on every context."""
         rows = rows_of(self.map, contexts)
         return rows.spread_out(self._table(contexts, rows))
 
 
 class SolvedLinear(Linear):
-    """The best policy by an integer program, or a sentence where that takes more than so many seconds.
+    """Linear policies with an integer program as oracle; it raises InputError if that takes longer than `seconds`.
 
-    A solver works to a tolerance, so policies that keep two actions apart by next to nothing may escape it;
-    certificates therefore say that they rest on the oracle.
+    A solver works to a tolerance, so it may miss policies that separate two actions by a tiny margin; certificates
+    therefore state that they rely on the oracle.
     """
 
     exact = False
@@ -472,7 +472,7 @@ def linear(
     levels: Annotated[int, About("the largest coefficient; 0: what suits how many there are", least=0, most=1000)] = 0,
     oracle: Annotated[Literal["auto", "list", "milp", "search"], About("how the best linear policy is found")] = "auto",
 ) -> Linear:
-    """Policies that are linear in the φ of these contexts, or else in their features."""
+    """Return the class of policies linear in the φ of these contexts, or else in their features."""
     if contexts.n_features == 0 and contexts.phi is None:
         raise InputError("linear policies need features or phi, but the contexts have neither")
     return Linear.learn(contexts, n_actions=n_actions, levels=levels or None, oracle=oracle)

@@ -1,4 +1,4 @@
-"""Enumerate linear policies: the directions of the grid, and the arrangement for two coefficients."""
+"""Enumeration of linear policies: the directions of the grid, and the arrangement for two coefficients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pacbandits.compiled import kernel
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.policy import DistinctRows, Table, act_all
 
-# The grid {−L, …, L}^d of parameters, and its directions: parallel parameters act alike, so one of each is enough.
+# The grid {−L, …, L}^d of parameters and its directions: parallel parameters give the same policy, so one is enough.
 
 
 TABLE_ENTRIES_AT_A_TIME = 2**24
@@ -20,11 +20,11 @@ TABLE_ENTRIES_AT_A_TIME = 2**24
 
 @lru_cache
 def count_directions(dimension: int, levels: int) -> int:
-    """How many parameters of the grid have no common divisor, zero among them: |Π|, exactly.
+    """Return the number of parameters of the grid without a common divisor, including zero: |Π|, exactly.
 
     1 + Σ_{k ≤ L} μ(k) ((2⌊L/k⌋ + 1)^d − 1),   μ the Möbius function
     """
-    # Of equal ⌊L/k⌋ at once: with many features a power takes long.
+    # Equal ⌊L/k⌋ are grouped, as a power takes long with many features.
     together: dict[int, int] = {}
     for k, mu in enumerate(_moebius(levels), start=1):
         together[levels // k] = together.get(levels // k, 0) + mu
@@ -32,7 +32,7 @@ def count_directions(dimension: int, levels: int) -> int:
 
 
 def _moebius(most: int) -> list[int]:
-    """μ(1), …, μ(most), from Σ_{k | n} μ(k) = 0 for n > 1."""
+    """Return μ(1), …, μ(most), from Σ_{k | n} μ(k) = 0 for n > 1."""
     mu = [1] + [0] * (most - 1)
     for k in range(1, most + 1):
         if mu[k - 1]:
@@ -43,7 +43,7 @@ def _moebius(most: int) -> list[int]:
 
 @lru_cache(maxsize=4)
 def directions(dimension: int, levels: int) -> Table:
-    """These parameters (G, d), those that share their first coordinates side by side; in short integers."""
+    """Return these parameters (G, d) as int16, sorted so that neighbours share their first coordinates."""
     values = np.arange(-levels, levels + 1, dtype=np.int16)
     grid = np.zeros((1, 0), dtype=np.int16)
     for _ in range(dimension):
@@ -56,12 +56,12 @@ def directions(dimension: int, levels: int) -> Table:
 
 
 def primitive(parameter: IntArray) -> IntArray:
-    """The parameter (d,) divided by the largest divisor that its numbers share."""
+    """Return the parameter (d,) divided by its greatest common divisor."""
     return parameter // (np.gcd.reduce(parameter) or 1)
 
 
 def simplest(parameters: Table) -> int:
-    """Of parameters (K, d), which has the fewest and smallest coefficients, and of those the first positive ones."""
+    """Return the index of the parameter (K, d) with the smallest Σ|θ_j|; ties go to the lexicographically largest."""
     size = np.abs(parameters).sum(axis=1)
     small = np.flatnonzero(size == size.min())
     return int(small[np.lexsort([-column for column in parameters[small].T[::-1]])[0]])
@@ -70,9 +70,9 @@ def simplest(parameters: Table) -> int:
 def values_of(
     rows: DistinctRows, parameters: Table, *scores: FloatArray, entries_at_a_time: int = TABLE_ENTRIES_AT_A_TIME
 ) -> list[FloatArray]:
-    """`Σ_i scores[i, π(c_i)]` (K,) of each policy θ (K, d), for each of several scores (m, A).
+    """Return `Σ_i scores[i, π(c_i)]` (K,) of each policy θ (K, d), for each of several scores (m, A).
 
-    Without a table of what all of them do, which may be too large: a part of it at a time.
+    The table of actions, which may be too large for memory, is made in parts.
     """
     out = [np.empty(len(parameters)) for _ in scores]
     step = max(1, entries_at_a_time // len(rows))
@@ -84,15 +84,14 @@ def values_of(
     return out
 
 
-# Two coefficients: as the direction of θ turns once around, when does each context change its action?
+# Two coefficients: the directions of θ, in order of angle, at which each context changes its action.
 #
-# The directions at which a context takes action a form a convex cone, ties to the lowest action included: two
-# directions less than half a turn apart that both have it take it everywhere between. So changes are found by halving,
-# with the policy's own arithmetic. Where rounding could decide (two actions whose φ differ by almost nothing), every
-# direction is looked at.
+# The directions at which a context takes action a form a convex cone, with ties to the lowest action: if two directions
+# less than half a turn apart take it, all between them do. So changes are found by bisection, with the policy's own
+# arithmetic. Where rounding could decide (two actions whose φ are almost equal), every direction is evaluated.
 
 
-# Directions of levels L lie 1/2L² apart at the least; two actions whose φ differ by more than this (relative to φ)
+# Directions of levels L are at least 1/2L² apart; two actions whose φ differ by more than this (relative to φ)
 # differ in score by more than rounding, at all directions but where they cross.
 _ALIKE_SHARE = 1e-8
 
@@ -103,9 +102,9 @@ class Turns:
 
     offsets (m + 1,): the first run of each row.
     starts (R,): the first direction of each run, in the order of `around`.
-    actions (R,): of each run.
-    around (G − 1,): the places of the directions in the list of all, by angle, but for zero.
-    zero: the place of zero.
+    actions (R,): the action of each run.
+    around (G − 1,): the indices of the nonzero directions in the list of all, by angle.
+    zero: the index of the zero direction.
     """
 
     offsets: IntArray
@@ -116,7 +115,7 @@ class Turns:
 
     @classmethod
     def of(cls, rows: DistinctRows, listed: Table) -> Turns:
-        """Of the listed directions (G, 2), all that a grid has."""
+        """Compute the runs of the listed directions (G, 2), which must be all directions of a grid."""
         whole = listed.astype(np.float64)
         angles = np.arctan2(whole[:, 1], whole[:, 0])
         angles[angles < 0] += 2 * np.pi
@@ -130,7 +129,7 @@ class Turns:
         return cls(offsets, starts, actions, around, zero)
 
     def values(self, scores: FloatArray) -> FloatArray:
-        """`Σ_i scores[i, π(c_i)]` (G,) of every direction listed, for scores (m, A)."""
+        """Return `Σ_i scores[i, π(c_i)]` (G,) of every listed direction, for scores (m, A)."""
         out = np.empty(len(self.around) + 1)
         out[self.around] = np.cumsum(_changes(self.offsets, self.starts, self.actions, scores, len(self.around)))
         out[self.zero] = scores[:, 0].sum()
@@ -149,7 +148,7 @@ def _action(phi: FloatArray, i: int, theta: FloatArray) -> int:
 
 @kernel
 def _delicate(phi: FloatArray, i: int, alike: float) -> bool:
-    """Whether two actions have φ that differ, but by so little that rounding may decide between them."""
+    """Return whether two actions have different φ that are so close that rounding may decide between them."""
     size = np.abs(phi[i]).max()
     for a in range(phi.shape[1]):
         for b in range(a):
@@ -169,7 +168,7 @@ def _doubled(array: IntArray) -> IntArray:
 
 @kernel
 def _turn(phi: FloatArray, thetas: FloatArray, alike: float) -> tuple[IntArray, IntArray, IntArray]:
-    """How many runs each row has, where they start, and their actions; thetas in quarters of equal length."""
+    """Return the number of runs of each row, their starts and their actions; thetas in quarters of equal length."""
     m, total = phi.shape[0], thetas.shape[0]
     counts = np.zeros(m, dtype=np.int64)
     starts, actions = np.empty(8 * m + 8, dtype=np.int64), np.empty(8 * m + 8, dtype=np.int64)
@@ -184,7 +183,7 @@ def _turn(phi: FloatArray, thetas: FloatArray, alike: float) -> tuple[IntArray, 
             depth = 1
             ends[0], taken[0] = high, _action(phi, i, thetas[high % total])
             while True:
-                # All from low to the last of `ends` may still change; `here` is the action at low.
+                # Everything from low to the last of `ends` may still change; `here` is the action at low.
                 top = depth - 1
                 if ends[top] - low > 1 and (delicate or taken[top] != here):
                     middle = (low + ends[top]) // 2
@@ -207,7 +206,7 @@ def _turn(phi: FloatArray, thetas: FloatArray, alike: float) -> tuple[IntArray, 
 
 @kernel
 def _changes(offsets: IntArray, starts: IntArray, actions: IntArray, scores: FloatArray, total: int) -> FloatArray:
-    """By how much the value changes at each direction, from that before it; the first from nothing."""
+    """Return the change in value at each direction from the previous one; the first from 0."""
     out = np.zeros(total)
     for i in range(offsets.shape[0] - 1):
         before = 0.0

@@ -1,12 +1,12 @@
-"""The best parameter of the grid as an integer program, for samples of a few dozen rows.
+"""Solve for the best parameter of the grid by an integer program, for samples of a few dozen rows.
 
     max Σ_{i,a} s_ia z_ia   with θ ∈ {−L, …, L}^d and z_ia ∈ {0, 1}, at most one of a row
     z_ia = 1  ⇒  ⟨φ(i, a) − φ(i, b), θ⟩ ≥ 0 for b > a, and > 0 for b < a, as ties go to the lowest action
 
-Scores are shifted so that the least of a row is 0: the worst action needs no variable. An action whose φ a lower one
-has, too, is never taken. "> 0" becomes "≥ a margin". Where differences are whole multiples of a number, that is half of
-it, and no policy is lost; otherwise it is 1e-5 of the largest difference there could be, and policies that keep two
-actions apart by less than that somewhere are not looked at.
+Scores are shifted so that the minimum of a row is 0: the worst action needs no variable. An action with the same φ as a
+lower one is never taken. "> 0" becomes "≥ a margin". Where differences are integer multiples of a number, the margin is
+half of that number, and no policy is lost; otherwise it is 1e-5 of the largest possible difference, and policies that
+separate two actions by less than that somewhere are not considered.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pacbandits.policies.linear.policy import DistinctRows
 optimize: Any = scipy.optimize  # it ships no complete types
 sparse: Any = scipy.sparse
 
-_LEAST_MARGIN = 1e-5  # of the largest difference there could be
-_WHOLE_ROUNDING = 1e-9  # how far a multiple may lie from a whole one
+_LEAST_MARGIN = 1e-5  # of the largest possible difference
+_WHOLE_ROUNDING = 1e-9  # tolerance for an integer multiple
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What the solver returns.
+    """The result of the solver.
 
-    parameter (d,): the best found; None if none was.
-    bound: no policy has a larger value.
-    done: whether the search ended.
+    parameter (d,): the best found; None if none was found.
+    bound: an upper bound on the value of every policy.
+    done: whether the search was completed.
     """
 
     parameter: IntArray | None
@@ -72,12 +72,12 @@ def solve(rows: DistinctRows, scores: FloatArray, *, levels: int, seconds: float
 
 
 def count_binaries(scores: FloatArray) -> int:
-    """How many variables z the program has at the most."""
+    """Return the maximum number of variables z of the program."""
     return int((scores > scores.min(axis=1, keepdims=True)).sum())
 
 
 def _program(phi: FloatArray, gains: FloatArray, levels: int) -> tuple[FloatArray, Any, FloatArray, FloatArray] | None:
-    """Gains of the variables z, and the constraints on (θ, z): matrix, lower and upper ends."""
+    """Return the gains of the variables z and the constraints on (θ, z): matrix, lower, upper; None without a z."""
     d = phi.shape[2]
     worth: list[float] = []
     lines: list[tuple[FloatArray, int, float]] = []  # difference over its largest value, z, margin
@@ -111,14 +111,14 @@ def _program(phi: FloatArray, gains: FloatArray, levels: int) -> tuple[FloatArra
 
 
 def _merged(rows: DistinctRows, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """φ (r, A, d) and scores (r, A) of rows of different φ."""
+    """Return φ (r, A, d) and summed scores (r, A) of the rows with distinct φ."""
     phi = rows.features.spelled()
     _, first, which = np.unique(phi.reshape(len(phi), -1), axis=0, return_index=True, return_inverse=True)
     return phi[first], sum_by_id(which.reshape(-1), scores, n=len(first))
 
 
 def _margin(step: FloatArray, reach: float) -> float:
-    """What ⟨step, θ⟩/reach must be at least to count as positive."""
+    """Return the least value of ⟨step, θ⟩/reach that counts as positive."""
     size = np.abs(step)
     unit = size[size > 0].min()
     whole = np.abs(step / unit - np.rint(step / unit)).max() <= _WHOLE_ROUNDING

@@ -1,4 +1,4 @@
-"""Linear policies: the action of largest score, where scores are linear in features, with whole coefficients."""
+"""Linear policies: the action of largest linear score, with integer or real coefficients."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from pacbandits.policies.finite import sum_by_id
 from pacbandits.records import Contexts
 from pacbandits.schema import MAX_WHOLE_NUMBER, Fields
 
-# What linear policies do on contexts: φ of the different rows among them, and the action of many policies at once.
+# Actions of linear policies: φ of the distinct rows among contexts, and actions of many policies at once.
 #
-# Scores are added up as `features.rows` says, one coordinate after the other, also where sums are shared.
+# Scores are summed one coordinate after the other, as in `features.maps`, also where partial sums are shared.
 
 
-_BLOCK_ENTRIES = 2**22  # of φ, spelled out at a time
+_BLOCK_ENTRIES = 2**22  # of dense φ at a time
 
 Table = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """φ of the different rows among contexts.
+    """φ of the distinct rows among contexts.
 
     features: φ of m rows.
-    which (n,): the row that each context is; None: they are the contexts, in order.
+    which (n,): the row of each context; None if the rows are the contexts in order.
     """
 
     features: FeatureRows
@@ -57,22 +57,22 @@ class DistinctRows:
         return self.features.dimension
 
     def add_up(self, scores: FloatArray) -> FloatArray:
-        """Scores (n, A) of the contexts as scores (m, A) of the rows, fit for kernels."""
+        """Sum scores (n, A) of the contexts to scores (m, A) of the rows, laid out for kernels."""
         if self.which is not None:
             return np.ascontiguousarray(sum_by_id(self.which, scores, n=len(self)))
-        # Kernels are compiled once, for arrays that are contiguous and writeable; others are copied.
+        # Kernels are compiled once, for contiguous writeable arrays; others are copied.
         return np.require(scores, requirements=("C", "W"))
 
     def spread_out(self, actions: Table) -> Table:
-        """Actions (…, m) of the rows as actions (…, n) of the contexts."""
+        """Return actions (…, n) of the contexts from actions (…, m) of the rows."""
         return actions if self.which is None else actions[..., self.which]
 
     def some(self, index: IntArray | slice) -> DistinctRows:
-        """The given rows alone."""
+        """Return the given rows only."""
         return DistinctRows(self.features.some(index))
 
     def blocks(self) -> Iterator[tuple[int, FloatArray]]:
-        """φ in blocks of rows, each with the number of its first row."""
+        """Yield φ in blocks of rows, each with the index of its first row."""
         step = max(1, _BLOCK_ENTRIES // (self.n_actions * self.dimension))
         for start in range(0, len(self), step):
             yield start, self.features.some(slice(start, start + step)).spelled()
@@ -82,7 +82,7 @@ _known: WeakKeyDictionary[FeatureMap, PerContexts[DistinctRows]] = WeakKeyDictio
 
 
 def rows_of(features: FeatureMap, contexts: Contexts) -> DistinctRows:
-    """φ of contexts, kept for as long as both are."""
+    """Return φ of contexts, cached as long as both objects live."""
     return _known.setdefault(features, PerContexts()).get(contexts, lambda own: _lay_out(features, own))
 
 
@@ -93,12 +93,12 @@ def _lay_out(features: FeatureMap, contexts: Contexts) -> DistinctRows:
 
 
 def act(rows: DistinctRows, parameter: IntArray) -> IntArray:
-    """The action (m,) of the policy with the given θ (d,) on each row."""
+    """Return the action (m,) of the policy with the given θ (d,) on each row."""
     return rows.features.act(parameter)
 
 
 def act_all(rows: DistinctRows, parameters: Table) -> Table:
-    """The action (K, m) of each of K policies θ (K, d); quickest when neighbours share their first coordinates."""
+    """Return the action (K, m) of K policies θ (K, d); fastest if neighbours share their first coordinates."""
     out = np.empty((len(parameters), len(rows)), dtype=compact(rows.n_actions))
     thetas = np.ascontiguousarray(parameters, dtype=np.float64)
     for start, phi in rows.blocks():
@@ -109,9 +109,9 @@ def act_all(rows: DistinctRows, parameters: Table) -> Table:
 
 @kernel
 def _act_all(turned: FloatArray, thetas: FloatArray, out: Table, offset: int, start: int, stop: int) -> None:
-    """turned: φ as (d, A, m), so that rows lie side by side; they are written from column `offset` on.
+    """Write the actions of policies start … stop − 1, from column `offset` on; turned: φ as (d, A, m).
 
-    Sums over the coordinates that a θ shares with the one before it are kept.
+    Partial sums over the coordinates that a θ shares with the previous one are reused.
     """
     d, n_actions, m = turned.shape
     width = 256
@@ -155,11 +155,11 @@ def _take(scores: FloatArray, action: int, top: FloatArray, best: IntArray, size
 
 @dataclass(frozen=True, eq=False)
 class LinearPolicy:
-    """π(c) = argmax_a ⟨φ(c, a), θ⟩, of equals the first.
+    """The policy π(c) = argmax_a ⟨φ(c, a), θ⟩; ties go to the first action.
 
     map: φ.
-    parameter (d,): θ, whole numbers without a common divisor. Parallel parameters act alike, so one that has a divisor
-        is divided by it.
+    parameter (d,): θ, integers without a common divisor. Parallel parameters give the same policy, so a common divisor
+        is divided out.
     """
 
     map: FeatureMap
@@ -193,7 +193,7 @@ class LinearPolicy:
         return {"kind": self.kind, "map": self.map.to_json(), "parameter": list(self.parameter)}
 
     def decision(self) -> LargestScore:
-        """The scores, added up in the order in which they are here."""
+        """Return the scores, summed in the same order as here; raise InputError if φ comes with the contexts."""
         if not isinstance(self.map, PlainMap):
             raise InputError(
                 f"a policy of kind '{self.kind}' over features that come with each context and action cannot be "
@@ -202,7 +202,7 @@ class LinearPolicy:
         return LargestScore(self.map.score_terms(self.parameter))
 
     def inputs(self) -> Inputs | None:
-        """What its features are made from; None for a map that does not say."""
+        """Return the inputs of its features; None if the map declares none."""
         return self.map.inputs() if isinstance(self.map, AskingPolicy) else None
 
     @classmethod
@@ -217,8 +217,8 @@ _maps: WeakValueDictionary[str, FeatureMap] = WeakValueDictionary()
 
 
 def one_map(features: FeatureMap) -> FeatureMap:
-    """The map itself or an equal one met before: what is known of contexts is kept by map, and policies of one class
-    should share theirs also when they were read one by one."""
+    """Return the map, or an equal one seen before: contexts are cached by map, and policies of one class should share
+    their map even when they are read one by one."""
     return _maps.setdefault(json.dumps(features.to_json()), features)
 
 
@@ -231,15 +231,15 @@ def _whole(parameter: object) -> tuple[int, ...]:
     return tuple(whole_number(one, name="the parameter of a linear policy", least=-MAX_WHOLE_NUMBER) for one in listed)
 
 
-# The policy that takes the action with the largest linear score.
+# The greedy policy with real coefficients.
 
 
-_SHOWN_COEFFICIENTS = 8  # in words
+_SHOWN_COEFFICIENTS = 8  # in a description
 
 
 @dataclass(frozen=True, eq=False)
 class GreedyPolicy:
-    """`argmax_a ⟨φ(c, a), θ⟩`, of equals the first.
+    """The policy `argmax_a ⟨φ(c, a), θ⟩`; ties go to the first action.
 
     features: φ.
     parameter (d,): θ, real numbers.
@@ -272,7 +272,7 @@ class GreedyPolicy:
         return {"kind": self.kind, "features": self.features.to_json(), "parameter": self.parameter.tolist()}
 
     def inputs(self) -> Inputs | None:
-        """What its features are made from; None for a map that does not say."""
+        """Return the inputs of its features; None if the map declares none."""
         return self.features.inputs() if isinstance(self.features, AskingPolicy) else None
 
     @classmethod

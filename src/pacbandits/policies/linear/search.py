@@ -1,11 +1,11 @@
-"""The search for a good parameter of the grid where looking at all of them is out of reach.
+"""Local search for a good parameter where the grid is too large to enumerate.
 
-    1. what is cheap to know: constant policies and those of a single coefficient
-    2. ascents on the smoothed value, from the least-squares fit and from elsewhere, first anywhere, then on the grid
-    3. from where these end, ascent one coefficient at a time; from the best, kicks and the same again
-    4. where there are many rows, of which 2 and 3 have seen a sample: the best few, and the fit to all rows, as in 3
+    1. candidates that are cheap to evaluate: constant policies and policies of a single coefficient
+    2. ascent on the smoothed value, from the least-squares fit and from random starts, first in R^d, then on the grid
+    3. coordinate ascent from the results; from the best, random kicks and coordinate ascent again
+    4. with many rows, of which 2 and 3 use a sample: step 3 on all rows, from the best few and the fit to all rows
 
-Nothing in it depends on earlier calls, and its random numbers are always the same: equal scores give equal policies.
+The search has no state and fixed random seeds: equal scores give equal policies.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.linear.enumeration import count_directions, directions, primitive, simplest
 from pacbandits.policies.linear.policy import DistinctRows, Table, act
 
-# Ascent on the grid itself: one coefficient at a time is set to the best of its 2L + 1 values, until none improves.
+# Coordinate ascent on the grid: each coefficient in turn is set to the best of its 2L + 1 values, until none improves.
 
 
-# Scores of actions this close, relative to the largest there could be, are taken for equal: they are where coefficients
-# are, but the ascent adds them up in different orders. And so are values, relative to all that is at stake.
+# Linear scores this close, relative to the largest possible, count as equal, as the ascent sums them in different
+# orders. The same holds for values, relative to the total stake.
 _CLIMB_TIE_SHARE = 1e-12
 _MOST_SWEEPS = 30
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSlope:
-    """Blocks of coefficients, one an action.
+    """Rows laid out for coordinate ascent, with a block of coefficients for each action.
 
     x (u, m): the columns of the rows.
-    inverse (u, m): 1/x, 0 where x is.
-    actions (k,): of each block.
+    inverse (u, m): 1/x, 0 where x is 0.
+    actions (k,): the action of each block.
     """
 
     x: FloatArray
@@ -46,11 +46,11 @@ class BlockSlope:
 
     @property
     def cost(self) -> float:
-        """What it takes to look at all coefficients once, for each row."""
+        """The relative cost, per row, of one pass over all coefficients."""
         return climbing_work(len(self.x) * len(self.actions), in_blocks=True)
 
     def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
-        """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
+        """Return the end of the ascent from θ (d,) and its value, for scores (m, A)."""
         matrix = np.array(parameter, dtype=np.int64).reshape(len(self.x), -1)
         least = _CLIMB_TIE_SHARE * at_stake(scores)
         value = _climb_blocks(self.x, self.inverse, self.actions, matrix, scores, levels, least, _MOST_SWEEPS)
@@ -59,20 +59,20 @@ class BlockSlope:
 
 @dataclass(frozen=True, eq=False)
 class PhiSlope:
-    """φ of any form.
+    """Rows laid out for coordinate ascent, with φ of any form.
 
-    phi (d, m, A): spelled out.
+    phi (d, m, A): φ as a dense array.
     """
 
     phi: FloatArray
 
     @property
     def cost(self) -> float:
-        """What it takes to look at all coefficients once, for each row."""
+        """The relative cost, per row, of one pass over all coefficients."""
         return climbing_work(self.phi.shape[0], n_actions=self.phi.shape[2])
 
     def climb(self, parameter: IntArray, scores: FloatArray, *, levels: int) -> tuple[IntArray, float]:
-        """Where the ascent from θ (d,) ends, and its value; scores (m, A)."""
+        """Return the end of the ascent from θ (d,) and its value, for scores (m, A)."""
         theta = np.array(parameter, dtype=np.int64)
         return theta, _climb_phi(self.phi, theta, scores, levels, _CLIMB_TIE_SHARE * at_stake(scores), _MOST_SWEEPS)
 
@@ -81,12 +81,12 @@ Slope = BlockSlope | PhiSlope
 
 
 def climbing_work(dimension: int, *, n_actions: int = 1, in_blocks: bool = False) -> float:
-    """What it takes to look at all coefficients once, for each row; a block of them moves one action alone."""
+    """Return the relative cost, per row, of one pass over all coefficients; one in a block moves one action only."""
     return float(dimension) if in_blocks else dimension * max(1.0, 0.8 * n_actions)
 
 
 def slope_of(rows: DistinctRows) -> Slope:
-    """Rows laid out for the ascent."""
+    """Lay out rows for the ascent."""
     blocks = rows.features.blocks()
     if blocks is None:
         return PhiSlope(np.ascontiguousarray(rows.features.spelled().transpose(2, 0, 1)))
@@ -98,7 +98,7 @@ def slope_of(rows: DistinctRows) -> Slope:
 
 @kernel
 def _value(sums: FloatArray, slack: FloatArray, scores: FloatArray) -> float:
-    """Of the policy with linear scores `sums` (m, A)."""
+    """Return the value of the policy with linear scores `sums` (m, A)."""
     total = 0.0
     for i in range(scores.shape[0]):
         best = 0
@@ -120,9 +120,10 @@ def _climb_blocks(
     least: float,
     sweeps: int,
 ) -> float:
-    """x (u, m), matrix (u, k) of coefficients, changed in place; a change must gain more than `least`.
+    """Ascend from the coefficients matrix (u, k), changed in place; return the value. x (u, m).
 
-    While the coefficients of one action change, the best of the others stays what it is on every row.
+    A change must gain more than `least`. While the coefficients of one action change, the best of the other actions
+    stays the same on every row.
     """
     m, n_actions = scores.shape
     columns, blocks = matrix.shape
@@ -161,7 +162,7 @@ def _climb_blocks(
                 own = matrix[u, k]
                 values[:] = 0.0
                 for i in range(m):
-                    # From the t at which the sum is as needed the action is taken, or (x < 0) no longer taken.
+                    # Beyond the t at which the sum reaches this, the action is taken or (x < 0) no longer taken.
                     cross = (needed[i] - sums[a, i]) * inverse[u, i] + (own + levels + 1)
                     cross = cross if cross > 0.0 else 0.0
                     place[i] = np.uint32(cross if cross < past else past)
@@ -187,7 +188,7 @@ def _climb_blocks(
 
 @kernel
 def _climb_phi(phi: FloatArray, theta: IntArray, scores: FloatArray, levels: int, least: float, sweeps: int) -> float:
-    """phi (d, m, A), theta (d,) changed in place."""
+    """Ascend from theta (d,), changed in place; return the value. phi (d, m, A)."""
     d, m, n_actions = phi.shape
     sums = np.zeros((m, n_actions))
     slack = np.zeros(m)
@@ -206,7 +207,7 @@ def _climb_phi(phi: FloatArray, theta: IntArray, scores: FloatArray, levels: int
             own = theta[j]
             values[:] = 0.0
             for i in range(m):
-                # An action is taken for neighbouring t: halving finds where it changes, if it does.
+                # An action is taken on an interval of t: bisection finds where it changes, if it does.
                 low, here = -levels, _taken(sums[i], phi[j, i], -levels - own, slack[i])
                 ends[0], taken[0] = levels, _taken(sums[i], phi[j, i], levels - own, slack[i])
                 depth = 1
@@ -241,7 +242,7 @@ def _climb_phi(phi: FloatArray, theta: IntArray, scores: FloatArray, levels: int
 
 @kernel
 def _taken(sums: FloatArray, phi: FloatArray, step: int, slack: float) -> int:
-    """The action of one row when a coefficient has moved by `step`; sums, phi (A,)."""
+    """Return the action of one row after a coefficient has moved by `step`; sums, phi (A,)."""
     best, top = 0, sums[0] + phi[0] * step
     for a in range(1, sums.shape[0]):
         score = sums[a] + phi[a] * step
@@ -250,27 +251,27 @@ def _taken(sums: FloatArray, phi: FloatArray, step: int, slack: float) -> int:
     return best
 
 
-# Ascent on a smoothed value: actions drawn by a softmax whose temperature falls.
+# Ascent on a smoothed value: a softmax policy whose temperature falls.
 #
 #     J_T(θ) = Σ_i Σ_a p_ia s_ia,   p_ia ∝ exp(⟨φ(c_i, a), θ⟩/T),   ∇J_T = Σ_i Σ_a p_ia (s_ia − s̄_i) φ(c_i, a)/T
 #
-# Steps are measured by what they do to the scores. With H the covariance of φ over the actions of a context, on average
-# over contexts, a step h has the direction H⁻¹∇J and a given length √(hᵀHh), relative to √(θᵀHθ): the spread of θ's own
-# scores, of which T is a share, too. The first step from zero would lead to the least-squares fit of the scores, so the
-# ascent starts there.
+# Steps are measured by their effect on the scores. With H the within-context covariance of φ over actions, averaged
+# over contexts, a step h has the direction H⁻¹∇J and a given length √(hᵀHh), relative to √(θᵀHθ), the spread of θ's own
+# scores; T is relative to that spread too. The first step from zero would lead to the least-squares fit of the scores,
+# so the ascent starts there.
 
 
-_METRIC_ROWS = 20_000  # as many are enough for H
+_METRIC_ROWS = 20_000  # enough to estimate H
 _RIDGE_SHARE = 1e-3  # of the average variance
 _NEGLIGIBLE_LOG_WEIGHT = -30.0
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """H⁻¹, whole or (of crossed features) in two factors.
+    """H⁻¹ as a whole or (for crossed features) as two Kronecker factors.
 
     left (d, d): the whole, or (u, u): the factor of the columns.
-    right (k, k): the factor of the features of actions; None where left is the whole.
+    right (k, k): the factor of the features of actions; None if left is the whole.
     """
 
     left: FloatArray
@@ -297,11 +298,11 @@ def _inverse(x: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Smooth:
-    """What is to be climbed.
+    """The smoothed value as a function of θ.
 
     rows: φ.
-    scores (m, A): of the rows.
-    metric: what measures steps.
+    scores (m, A): the scores of the rows.
+    metric: measures steps.
     """
 
     rows: DistinctRows
@@ -309,11 +310,14 @@ class Smooth:
     metric: Metric
 
     def fit(self) -> FloatArray:
-        """The parameter (d,) of least squares: scores, less their mean in each row, regressed on the features."""
+        """Return the least-squares parameter (d,): scores, minus their mean in each row, regressed on the features."""
         return self.metric(self.rows.features.pull(self.scores - self.scores.mean(axis=1, keepdims=True)))
 
     def look(self, parameter: FloatArray, temperature: float) -> tuple[float, float, FloatArray]:
-        """The value of the policy itself, the spread of its scores, and ∇J; T in units of what `parameter` has."""
+        """Return the value of the hard policy, the spread of its linear scores, and T·∇J.
+
+        temperature: T, in units of the linear scores of `parameter`.
+        """
         softened = self.rows.features.scores(parameter)
         value, square = _soften(softened, self.scores, temperature)
         return value, math.sqrt(square), self.rows.features.pull(softened)
@@ -321,7 +325,7 @@ class Smooth:
     def ascend(
         self, start: FloatArray, *, steps: int, temperatures: tuple[float, float], lengths: tuple[float, float]
     ) -> FloatArray:
-        """Where the ascent from θ (d,) ends; temperatures and lengths of steps fall from the first to the last."""
+        """Return the end of the ascent from θ (d,); temperatures and step lengths fall from the first to the last."""
         _, spread, _ = self.look(start, 1.0)
         if not spread > 0:
             return start
@@ -334,9 +338,9 @@ class Smooth:
         return theta
 
     def ascend_on_grid(self, start: FloatArray, *, levels: int, steps: int) -> IntArray:
-        """The same with θ rounded to the grid wherever it is looked at: the best rounding met.
+        """Ascend with θ rounded to the grid at every evaluation; return the best rounded θ seen.
 
-        Here plain gradients do better than H⁻¹∇J.
+        Here plain gradients work better than H⁻¹∇J.
         """
         reach = levels + 0.49
         theta, momentum = np.clip(start, -reach, reach), np.zeros_like(start)
@@ -351,7 +355,7 @@ class Smooth:
         return best.astype(np.int64)
 
     def _step(self, gradient: FloatArray) -> FloatArray:
-        """H⁻¹∇J, of length 1."""
+        """Return H⁻¹∇J scaled to length 1."""
         step = self.metric(gradient)
         return step / math.sqrt(max(float(gradient @ step), 1e-300))
 
@@ -363,7 +367,7 @@ def _schedule(steps: int, temperatures: tuple[float, float], lengths: tuple[floa
 
 @kernel
 def _soften(f: FloatArray, scores: FloatArray, temperature: float) -> tuple[float, float]:
-    """f (m, A): linear scores in, p(s − s̄) out. Returns the value of the policy and the squared spread of f."""
+    """Replace linear scores f (m, A) by p(s − s̄); return the value of the policy and the squared spread of f."""
     m, n_actions = f.shape
     value, square = 0.0, 0.0
     for i in range(m):
@@ -387,15 +391,15 @@ def _soften(f: FloatArray, scores: FloatArray, temperature: float) -> tuple[floa
     return value, square / (m * n_actions)
 
 
-# Policies that are worth a look before any search: those of one coefficient, and those that always take an action.
+# Simple candidate policies, evaluated before any search: constant ones and those of a single coefficient.
 
 
 _MOST_POOL_ACTIONS = 2**23  # policies of one coefficient × rows: beyond, these policies are left out
-_MOST_LISTED_PARAMETERS = 4096  # among which to look for those of constant policies
+_MOST_LISTED_PARAMETERS = 4096  # directions tried for constant policies
 
 
 def simple_parameters(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
-    """Zero, single coefficients of either sign, and what comes nearest to always taking an action; simplest first."""
+    """Return zero, ± single coefficients, and nearly constant policies, by increasing Σ|θ_j|."""
     d = rows.dimension
     found = [np.zeros((1, d), dtype=np.int64), _constants(rows, levels, metric)]
     if 2 * d * len(rows) <= _MOST_POOL_ACTIONS:
@@ -405,7 +409,7 @@ def simple_parameters(rows: DistinctRows, levels: int, metric: Metric) -> IntArr
 
 
 def _constants(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
-    """Parameters (K, d) that always take an action, as far as the grid has them; of φ given, the nearest found."""
+    """Return parameters (K, d) of constant policies, if the grid has them; for given φ, the nearest found."""
     z = rows.features.action_features
     if z is not None:
         towards = np.eye(z.shape[1]) if metric.right is None else metric.right
@@ -416,9 +420,9 @@ def _constants(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
 
 
 def _constants_of(z: FloatArray, levels: int, *, towards: FloatArray, dimension: int) -> IntArray:
-    """For every action a parameter that takes it by its coefficients of the constant alone, if there is one.
+    """Return for every action a parameter that takes it through coefficients of the constant alone; zero if none.
 
-    towards (k, k): the inverse covariance of z, which turns z(a) into the direction where a stands out.
+    towards (k, k): the inverse covariance of z, which turns z(a) into a direction that favours a.
     """
     k = z.shape[1]
     if count_directions(k, levels) <= _MOST_LISTED_PARAMETERS:
@@ -438,7 +442,7 @@ def _constants_of(z: FloatArray, levels: int, *, towards: FloatArray, dimension:
 
 
 def roundings(parameter: FloatArray, levels: int) -> IntArray:
-    """A parameter (d,) on the grid, at several scales."""
+    """Return a parameter (d,) rounded to the grid at several scales."""
     size = np.abs(parameter).max()
     if not size > 0:
         return np.zeros((1, len(parameter)), dtype=np.int64)
@@ -446,31 +450,31 @@ def roundings(parameter: FloatArray, levels: int) -> IntArray:
     return np.clip(np.rint(scaled), -levels, levels).astype(np.int64)
 
 
-# Rows that steps 2 and 3 look at: as many as this work allows (rows × what it costs to climb one), within limits.
+# Sample size for steps 2 and 3: as many rows as this work allows (rows × cost of climbing one), within limits.
 _SAMPLE_WORK = 1.6e5
 _SAMPLE_ROWS = (3_000, 8_000)
-# Kicks: as many as this work allows (rows × what it costs to climb one × kicks), up to a limit.
+# Kicks: as many as this work allows (rows × cost of climbing one × kicks), up to a limit.
 _KICK_WORK = 2.4e6
 _MOST_KICKS = 160
-_KICKS_FOR_A_SECOND_START = 24  # where so many are affordable, there is time for it
-_KICKED_SHARES = (0.04, 0.04, 0.12, 0.12)  # of the coefficients, drawn anew on average: one kick each, side by side
+_KICKS_FOR_A_SECOND_START = 24  # with so many kicks affordable, there is time for a second start
+_KICKED_SHARES = (0.04, 0.04, 0.12, 0.12)  # of the coefficients, redrawn on average; one kick each, in parallel
 _ROUNDED_SIZES = (1.0, 1.7)  # of the largest coefficient before rounding, as shares of the largest level
 _FINALISTS = 2
-_SEARCH_TIE_SHARE = 1e-12  # of all that is at stake
+_SEARCH_TIE_SHARE = 1e-12  # of the total stake
 
-End = tuple[IntArray, float]  # a parameter where an ascent ended, and its value
+End = tuple[IntArray, float]  # the parameter where an ascent ended, and its value
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What a search needs to know of contexts, whatever the scores.
+    """The data of a search that depend on the contexts and not on the scores.
 
     rows: φ.
     levels: the largest coefficient.
-    metric: what measures steps of the ascent.
-    slope: the rows laid out for the ascent one coefficient at a time.
+    metric: measures steps of the smoothed ascent.
+    slope: the rows laid out for coordinate ascent.
     pool (K, d): parameters of simple policies, the simplest first.
-    actions (K, m): what these do.
+    actions (K, m): their actions.
     """
 
     rows: DistinctRows
@@ -488,7 +492,7 @@ class Ground:
         return cls(rows, levels, metric, slope_of(rows), pool, actions)
 
     def search(self, scores: FloatArray, *, times: int = 1) -> IntArray:
-        """The parameter (d,) of the best policy found for scores (m, A), with `times` the usual effort."""
+        """Return the parameter (d,) of the best policy found for scores (m, A), with `times` the usual effort."""
         low = scores.min(axis=1, keepdims=True)
         spans = scores.max(axis=1) - low[:, 0]
         if not spans.max() > 0:
@@ -506,7 +510,7 @@ class Ground:
         return self._best([simple[0], *(end for end, _ in found)], scores)
 
     def _explore(self, rows: DistinctRows, slope: Slope, scores: FloatArray, simple: IntArray, times: int) -> list[End]:
-        """Steps 2 and 3: where they end, the best first."""
+        """Run steps 2 and 3; return where they end, the best first."""
         rng = np.random.default_rng(0)
         smooth = Smooth(rows, scores, self.metric)
         share = _KICK_WORK / (len(rows) * slope.cost)
@@ -523,14 +527,14 @@ class Ground:
         return [self._kick(slope, ends[0], scores, kicks, rng), *ends]
 
     def _polish(self, found: list[IntArray], scores: FloatArray, times: int) -> list[End]:
-        """Step 4, on all rows."""
+        """Run step 4, on all rows."""
         fits = roundings(Smooth(self.rows, scores, self.metric).fit(), self.levels)
         ends = self._climb(self.slope, [*found, self._best(list(fits), scores)], scores)
         kicks = times * int(min(_KICK_WORK / (len(scores) * self.slope.cost), _MOST_KICKS))
         return [self._kick(self.slope, ends[0], scores, kicks, np.random.default_rng(1)), *ends]
 
     def _climb(self, slope: Slope, starts: list[IntArray], scores: FloatArray) -> list[End]:
-        """Where ascents one coefficient at a time end, the best first."""
+        """Return the ends of coordinate ascents, the best first."""
         ends: list[End] = [(start, -np.inf) for start in starts]
 
         def climb(first: int, last: int) -> None:
@@ -541,7 +545,7 @@ class Ground:
         return sorted(ends, key=lambda end: -end[1])
 
     def _kick(self, slope: Slope, end: End, scores: FloatArray, kicks: int, rng: np.random.Generator) -> End:
-        """The best of where ascents from the neighbourhood end, and from the neighbourhood of that, and so on."""
+        """Return the best end of ascents from random kicks, each from the best so far."""
         best, top = end
         for _ in range(0, kicks - len(_KICKED_SHARES) + 1, len(_KICKED_SHARES)):
             kicked = [_drawn_anew(best, self.levels, share, rng) for share in _KICKED_SHARES]
@@ -551,7 +555,7 @@ class Ground:
         return best, top
 
     def _best(self, found: list[IntArray], scores: FloatArray) -> IntArray:
-        """The best of parameters, judged by what their policies do; of equals the simplest."""
+        """Return the best of parameters by the value of their policies; ties go to the simplest."""
         tried = np.array([primitive(one) for one in found])
         rows = np.arange(len(scores))
         values = np.array([scores[rows, act(self.rows, one)].sum() for one in tried])
@@ -560,17 +564,17 @@ class Ground:
 
 
 def sampled_rows(work: float) -> int:
-    """How many rows are explored at the most, given what it takes to climb one."""
+    """Return the maximum number of rows in the sample, given the cost of climbing one."""
     return int(np.clip(_SAMPLE_WORK / work, *_SAMPLE_ROWS))
 
 
 def kicks_for(n_rows: int, work: float) -> int:
-    """How many kicks there are on so many rows, given what it takes to climb one."""
+    """Return the number of kicks on n_rows rows, given the cost of climbing one."""
     return int(np.clip(_KICK_WORK / (n_rows * work), 2 * len(_KICKED_SHARES), _MOST_KICKS))
 
 
 def _sample(scores: FloatArray, spans: FloatArray, *, size: int) -> tuple[IntArray | None, FloatArray]:
-    """Rows drawn in proportion to what is at stake on them, each then with the same at stake; None for all rows."""
+    """Sample rows in proportion to their span, with scores rescaled to equal spans; None and all scores if few rows."""
     if len(scores) <= size:
         return None, scores
     edges: FloatArray = np.cumsum(spans)
@@ -580,7 +584,7 @@ def _sample(scores: FloatArray, spans: FloatArray, *, size: int) -> tuple[IntArr
 
 
 def _drawn_anew(parameter: IntArray, levels: int, share: float, rng: np.random.Generator) -> IntArray:
-    """A parameter of which a few coefficients, two or more where there are, are random."""
+    """Return the parameter with a few coefficients redrawn at random, at least two if there are."""
     d = len(parameter)
     size = min(d, 1 + int(rng.geometric(1.0 / max(1.5, share * d))))
     out = parameter.copy()

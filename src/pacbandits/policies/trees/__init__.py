@@ -1,4 +1,4 @@
-"""Decision trees: to depth 2 with an exact argmax and an exact frontier over the whole class, deeper by search."""
+"""Decision trees: argmax and frontier exact over the whole class to depth 2; a search for deeper trees."""
 
 from pacbandits.policies.trees.bins import Bins
 from pacbandits.policies.trees.classes import DeepTrees, Trees

@@ -1,4 +1,4 @@
-"""Features cut into bins: what a tree may ask, and the codes its search runs on."""
+"""Binned features: the tests that a tree may use, and the bin codes of rows."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from pacbandits.schema import MAX_ITEMS, Fields, items
 
 DEFAULT_BINS = 32
 MOST_BINS = 256
-_LEAST_WEIGHT = 1e-300  # so that rows without weight divide by something
+_LEAST_WEIGHT = 1e-300  # avoids division by zero if no row has a weight
 
 Codes = NDArray[np.uint8]
 
 
 class SplitRun(NamedTuple):
-    """Splits of a feature, one after the other, of which each sends the next bin left.
+    """A run of consecutive splits of a feature, each of which sends the next bin left.
 
-    bin: of the feature, that the first sends there.
-    splits: how many there are.
-    adding: whether the bins of those before go with it.
+    bin: the bin of the feature that the first split sends left.
+    splits: the number of splits.
+    adding: whether a split also sends the bins of the earlier splits left.
     """
 
     bin: int
@@ -43,13 +43,13 @@ class SplitRun(NamedTuple):
 
 @dataclass(frozen=True)
 class NumberBins:
-    """A number cut at rising thresholds: bin b holds `thresholds[b − 1] < x ≤ thresholds[b]`.
+    """A number with increasing thresholds: bin b holds `thresholds[b − 1] < x ≤ thresholds[b]`.
 
-    Where values were missing, those are bin 0, before all others: they may go to either side of a threshold, and be
-    asked for alone. Where none were, one that is missing later fails every test, as a large number does.
+    If values were missing, missing values are bin 0, before all others: they can go to either side of a threshold, or
+    be split off alone. If none were, a value that is missing later fails every test, like a large number.
 
-    name: of the feature.
-    thresholds: where it is cut.
+    name: the name of the feature.
+    thresholds: the thresholds.
     missing: whether values were missing.
     """
 
@@ -75,7 +75,7 @@ class NumberBins:
 
     @property
     def runs(self) -> tuple[SplitRun, ...]:
-        """What is small; then what is missing, alone and with what is small."""
+        """The runs of splits: small values; then missing values, alone and together with small values."""
         cuts = len(self.thresholds)
         return (SplitRun(1, cuts, True), SplitRun(0, cuts + 1, True)) if self.missing else (SplitRun(0, cuts, True),)
 
@@ -102,12 +102,12 @@ class NumberBins:
     def encode(self, contexts: Contexts) -> NDArray[np.intp]:
         column = contexts.column_of(self.name, categorical=False)
         values = contexts.features[:, column]
-        # NaN comes after all numbers, hence with the large ones unless it has a bin of its own.
+        # NaN sorts after all numbers, so it falls into the last bin unless it has its own.
         codes = np.searchsorted(np.array(self.thresholds), values, side="left")
         return np.where(np.isnan(values), 0, codes + 1) if self.missing else codes
 
     def describe(self, contexts: Contexts) -> str:
-        """Its cuts, and how many of them part these contexts."""
+        """Describe the thresholds, and how many of the splits divide these contexts."""
         said = [say_number(self.name, threshold, digits=6) for threshold in self.thresholds]
         name, cuts = said[0][0] if said else self.name, ", ".join(cut for _, cut in said)
         seen = np.unique(self.encode(contexts))
@@ -120,10 +120,10 @@ class NumberBins:
 
 @dataclass(frozen=True)
 class LabelBins:
-    """A category: bin b holds its label b, and one bin more the labels never heard of.
+    """A category: bin b holds its label b, and one more bin the unknown labels.
 
-    name: of the feature.
-    labels: those heard of.
+    name: the name of the feature.
+    labels: the known labels.
     """
 
     name: str
@@ -144,12 +144,12 @@ class LabelBins:
 
     @property
     def n_splits(self) -> int:
-        # Of two labels, "is the first" and "is the second" are one question.
+        # With two labels, "is the first" and "is the second" are the same split.
         return len(self.labels) if len(self.labels) > 2 else max(len(self.labels) - 1, 0)
 
     @property
     def runs(self) -> tuple[SplitRun, ...]:
-        """One label after the other."""
+        """One run, of one label at a time."""
         return (SplitRun(0, self.n_splits, False),)
 
     def to_json(self) -> dict[str, Any]:
@@ -171,26 +171,26 @@ class LabelBins:
         return codes[contexts.features[:, column].astype(np.intp)]
 
     def describe(self, contexts: Contexts) -> str:
-        """Its labels, and how many of them part these contexts."""
+        """Describe the labels, and how many of them divide these contexts."""
         seen = np.unique(self.encode(contexts))
         parting = 0 if len(seen) == 1 else min(int((seen < len(self.labels)).sum()), self.n_splits)
         return f"{self.name} is {', '.join(self.labels)}{_idle(parting, self.n_splits)}"
 
 
 def _idle(parting: int, splits: int) -> str:
-    """A word on questions that all contexts answer alike."""
+    """Return a note on splits that do not divide the contexts; empty if all do."""
     return "" if parting == splits else f" (all rows answer {splits - parting} of these {splits} questions alike)"
 
 
 class Layout(NamedTuple):
-    """Where features lie in histograms over all bins and in the list of all splits, for compiled kernels.
+    """The layout of features in histograms over all bins and in the list of all splits, for compiled kernels.
 
     starts (d + 1,): the first bin of each feature among all bins.
     split_starts (d + 1,): the first split of each feature among all splits.
     run_starts (d + 1,): the first run of each feature among all runs.
     run_bins (R,): the bin, among all, that the first split of each run sends left.
     run_splits (R + 1,): the first split of each run among all splits.
-    adding (R,): whether bins add up from there (numbers) or stand alone (categories).
+    adding (R,): whether the bins of a run accumulate (numbers) or stand alone (categories).
     """
 
     starts: IntArray
@@ -203,9 +203,9 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Bins:
-    """The features trees may test and where they may cut them.
+    """The features that trees may test, with their bins.
 
-    features (d,): each with its bins.
+    features (d,): the bins of each feature.
     """
 
     features: tuple[NumberBins | LabelBins, ...]
@@ -217,10 +217,10 @@ class Bins:
 
     @classmethod
     def learn(cls, contexts: Contexts, *, bins: int = DEFAULT_BINS) -> Bins:
-        """At most `bins` bins a number, of equal weight where the values allow it, and one a category.
+        """Return at most `bins` bins for a number, of equal weight if the values allow it, and one for each label.
 
-        Numbers of at most `bins` distinct values are cut halfway between all neighbours, and where some are missing
-        those are one bin more. What does not vary is left out.
+        A number with at most `bins` distinct values is split halfway between all neighbours; missing values get one
+        more bin. Features without a possible split are left out.
         """
         check_contexts(contexts)
         bins = whole_number(bins, name="bins", least=2, most=MOST_BINS)
@@ -237,7 +237,7 @@ class Bins:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the features."""
+        """The names of the features."""
         return tuple(feature.name for feature in self.features)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -250,7 +250,7 @@ class Bins:
 
     @property
     def n_splits(self) -> int:
-        """How many different tests there are."""
+        """The number of different tests."""
         return sum(feature.n_splits for feature in self.features)
 
     @cached_property
@@ -268,21 +268,21 @@ class Bins:
 
     @cached_property
     def places(self) -> dict[Test, int]:
-        """Where each test stands in the list of all splits."""
+        """The index of each test in the list of all splits."""
         return {self.test(split): split for split in range(self.n_splits)}
 
     def locate(self, split: int) -> tuple[int, int]:
-        """The feature, and the split within it, of a place in the list of all splits."""
+        """Return the feature of a split, by its index in the list of all splits, and its index within the feature."""
         j = int(np.searchsorted(self.layout.split_starts, split, side="right")) - 1
         return j, split - int(self.layout.split_starts[j])
 
     def test(self, split: int) -> Test:
-        """The test at a place in the list of all splits."""
+        """Return the test of a split, by its index in the list of all splits."""
         j, s = self.locate(split)
         return self.features[j].test(s)
 
     def sent_left(self, split: int) -> BoolArray:
-        """Which bins of its feature the split at a place in the list of all sends left."""
+        """Return which bins of its feature a split sends left, by its index in the list of all splits."""
         layout, j = self.layout, self.locate(split)[0]
         r = int(np.searchsorted(layout.run_splits, split, side="right")) - 1
         first = int(layout.run_bins[r] - layout.starts[j])
@@ -292,7 +292,7 @@ class Bins:
         return left
 
     def encode(self, contexts: Contexts) -> Codes:
-        """The bin (n, d) of each context in each feature."""
+        """Return the bin (n, d) of each context in each feature."""
         codes = np.empty((len(contexts), len(self.features)), dtype=np.uint8)
         for j, feature in enumerate(self.features):
             codes[:, j] = feature.encode(contexts)
@@ -300,10 +300,10 @@ class Bins:
 
 
 def cut(values: FloatArray, weights: FloatArray, *, bins: int) -> tuple[float, ...]:
-    """Thresholds that cut values (n,) of the given weights (n,) into at most `bins` bins.
+    """Return thresholds that divide values (n,) with weights (n,) into at most `bins` bins.
 
-    Each quantile i/bins moves to the nearest gap between distinct values, so that a value many rows share
-    becomes a bin of its own rather than one with its neighbours. Values that are missing have no say.
+    Each quantile i/bins moves to the nearest gap between distinct values, so that a value shared by many rows becomes
+    a bin of its own rather than one with its neighbours. Missing values are ignored.
     """
     missing = np.isnan(values)
     if missing.any():
@@ -318,14 +318,14 @@ def cut(values: FloatArray, weights: FloatArray, *, bins: int) -> tuple[float, .
         gaps = np.unique(np.where(nearer, right - 1, right))
     low, high = distinct[gaps], distinct[gaps + 1]
     middle = low / 2 + high / 2
-    # Between neighbouring floats there is no middle; the lower one itself then separates them.
+    # Adjacent floats have no midpoint; the lower one separates them.
     middle = np.where((low <= middle) & (middle < high), middle, low)
     return tuple(float(t) for t in middle)
 
 
-# The contexts by which shares and costs are counted, as trees see them: a bin of each feature, and how many there are.
+# Known contexts: the contexts over which shares and costs are counted, as bin codes with counts.
 #
-# A class that is restricted by shares or costs holds them, so that it is the same whenever it is read again.
+# A class that is restricted by shares or costs stores them, so that it is the same whenever it is read again.
 
 
 UNKNOWN_LABEL = "a label never heard of"
@@ -334,12 +334,12 @@ MAX_CODED_CHARACTERS = 2**25
 
 @dataclass(frozen=True, eq=False)
 class KnownContexts:
-    """Contexts that were known when a class was learnt.
+    """The contexts that were known when a class was learnt.
 
-    bins: by which they are told apart.
-    codes (m, d): the bins of each that differs from the others.
-    counts (m,): how many are alike, or what they weigh together.
-    n: how many contexts they were.
+    bins: the bins that distinguish them.
+    codes (m, d): the distinct bin codes.
+    counts (m,): the number of contexts with each code, or their total weight.
+    n: the number of contexts.
     """
 
     bins: Bins
@@ -349,7 +349,7 @@ class KnownContexts:
 
     @classmethod
     def of(cls, contexts: Contexts, bins: Bins) -> KnownContexts:
-        """Contexts as these bins tell them apart; counted where all weigh the same, else weighed."""
+        """Reduce contexts to bin codes; counts are numbers of contexts if all weights are equal, else total weights."""
         check_contexts(contexts)
         codes, which = np.unique(bins.encode(contexts), axis=0, return_inverse=True)
         alike = bool(np.ptp(contexts.weights) <= 1e-12 * contexts.weights.max())
@@ -359,12 +359,12 @@ class KnownContexts:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The share (m,) of each."""
+        """The share (m,) of each code."""
         return self.counts / self.counts.sum()
 
     @cached_property
     def contexts(self) -> Contexts:
-        """Contexts (m,) of which these bins are true, weighted."""
+        """Weighted contexts (m,) that have these codes."""
         columns, labels = list[FloatArray](), list[tuple[str, ...] | None]()
         for feature, codes in zip(self.bins.features, self.codes.T, strict=True):
             columns.append(_values(feature)[codes])
@@ -382,7 +382,7 @@ class KnownContexts:
 
     @classmethod
     def from_json(cls, given: Fields) -> KnownContexts:
-        """What `to_json` wrote."""
+        """Read known contexts from the output of `to_json`."""
         given.check_known(("n", "features", "codes", "counts"))
         bins = Bins.from_json(given.items("features"))
         counts = np.array(given.numbers("counts", shortest=1, longest=MAX_ITEMS), dtype=np.float64)
@@ -402,7 +402,7 @@ class KnownContexts:
 
 
 def _values(feature: NumberBins | LabelBins) -> FloatArray:
-    """A value in each bin of a feature."""
+    """Return a representative value in each bin of a feature."""
     if isinstance(feature, LabelBins):
         return np.arange(feature.n_bins, dtype=np.float64)
     cuts = np.array(feature.thresholds, dtype=np.float64)
@@ -411,33 +411,33 @@ def _values(feature: NumberBins | LabelBins) -> FloatArray:
 
 
 def _other(feature: LabelBins) -> str:
-    """A label that is none of a feature's."""
+    """Return a label that the feature does not have."""
     word = UNKNOWN_LABEL
     while word in feature.labels:
         word += "!"
     return word
 
 
-# Many weighted trees asked about the same rows, however many they are.
+# Weighted sums over many trees on the same rows, at a cost independent of the number of trees.
 #
-# A tree of depth 2 has four leaves, and whether a row comes to one of them depends on the bins of two features: that of
-# the root and that of the test below. So the weight of all trees that take an action on a row is a sum over pairs of
-# features of what stands in a table for the row's two bins: the histograms by which trees are found, read the other way
-# round. Tables are made once, and a row takes as long for a thousand trees as for fifty.
+# A tree of depth 2 has four leaves, and whether a row reaches a leaf depends on the bins of two features: that of the
+# root and that of the test below. So the total weight of the trees that take an action on a row is a sum over pairs of
+# features of a table entry at the row's two bins: the transpose of the histograms by which trees are found. Tables are
+# made once, and a row takes as long for a thousand trees as for fifty.
 
 
-ROWS_AT_ONCE = 2048  # whose sums stay in cache while all pairs of features are gone through
+ROWS_AT_ONCE = 2048  # their sums stay in cache during the loop over pairs of features
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees of depth 2 or less, each with a weight that is a whole number.
+    """Trees of depth at most 2, each with an integer weight.
 
     starts (d + 1,): the first bin of each feature among all bins.
     pairs (P, 2): the pairs of features j ≤ k that leaves depend on.
-    table (all bins, all bins, A): for such a pair, the weight of the leaves at each action that two bins lead to; on
-        the diagonal of a feature what depends on it alone.
-    always (A,): the weight of trees that ask nothing.
+    table (all bins, all bins, A): for each pair of bins, the weight of the leaves it reaches, by action; on the
+        diagonal of a feature, the leaves that depend on it alone.
+    always (A,): the weight of constant trees.
     """
 
     starts: IntArray
@@ -447,7 +447,7 @@ class Forest:
 
     @classmethod
     def of(cls, trees: Sequence[Policy], weights: IntArray, bins: Bins, *, n_actions: int) -> Forest:
-        """The forest of trees whose tests are among those of the bins, with weights (K,)."""
+        """Return the forest of trees whose tests are among the bins' splits, with weights (K,)."""
         starts = bins.layout.starts
         table = np.zeros((int(starts[-1]), int(starts[-1]), n_actions), dtype=np.int64)
         always = np.zeros(n_actions, dtype=np.int64)
@@ -471,13 +471,13 @@ class Forest:
 
 
 def _asked(bins: Bins, test: Test) -> tuple[int, BoolArray]:
-    """The feature of a test, and which of its bins pass."""
+    """Return the feature of a test, and which of its bins pass."""
     split = bins.places[test]
     return bins.locate(split)[0], bins.sent_left(split)
 
 
 def _add_side(table: IntArray, bins: Bins, j: int, here: BoolArray, node: Node, weight: int) -> tuple[int, int]:
-    """Add one side of a root on feature j, where the root's bins are `here`; return the pair of features it lies in."""
+    """Add one side of a root on feature j, whose bins there are `here`; return the pair of features it depends on."""
     starts = bins.layout.starts
     k, passing = (j, np.ones_like(here)) if isinstance(node, int) else _asked(bins, node.test)
     outcomes = (node, node) if isinstance(node, int) else (node.then, node.otherwise)

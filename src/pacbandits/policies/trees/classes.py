@@ -1,4 +1,4 @@
-"""The policy classes of decision trees: exact to depth 2, by search beyond, and by sums over rows."""
+"""The policy classes of decision trees: exact to depth 2, by search beyond, and searched by sums over rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pacbandits.policies.trees.search import (
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, leaf_numbers, leaves, simplest_tree
 from pacbandits.records import Contexts, Policy
 
-# What a search for trees takes: rows added up by pairs of features, and pairs of splits looked at.
+# Search costs of trees: rows summed by pairs of features, and pairs of splits evaluated.
 #
 # Legend: n rows, d features, B bins and S splits of all features together, A actions.
 #
@@ -47,28 +47,28 @@ from pacbandits.records import Contexts, Policy
 # The speeds below were measured on one core of 2024 (benchmarks/estimates.py measures them again).
 
 
-SECONDS_PER_CALL = 2e-3  # of anything, however small
-SECONDS_PER_ROW_AND_PAIR = 4e-9  # of features, before the first score is added
+SECONDS_PER_CALL = 2e-3  # overhead of any call
+SECONDS_PER_ROW_AND_PAIR = 4e-9  # per row and pair of features, before the first score is added
 SECONDS_PER_ADDITION = 0.6e-9
 SECONDS_PER_SPLIT_PAIR = 20e-9
-SECONDS_PER_COMPARISON = 8e-9  # of an action, at a pair of splits
-SECONDS_PER_FRONTIER_STEP = 80e-9  # of an action, at a pair of splits
+SECONDS_PER_COMPARISON = 8e-9  # per action, at a pair of splits
+SECONDS_PER_FRONTIER_STEP = 80e-9  # per action, at a pair of splits
 SECONDS_PER_PAIR_OF_POINTS = 1e-8  # of the two sides of a root
-BYTES_PER_FRONTIER_POINT = 80.0  # twice: in parts, and then as a whole
+BYTES_PER_FRONTIER_POINT = 80.0  # twice: in parts, then as a whole
 BYTES_PER_NUMBER = 8.0
 SHARED_FRONTIER_BYTES = 2e7
 
 
 @dataclass(frozen=True)
 class TreeSizes:
-    """What the work depends on.
+    """The sizes that search costs depend on.
 
     n_features: d.
     n_bins: B.
-    most_bins: of one feature.
+    most_bins: the largest number of bins of one feature.
     n_splits: S.
     n_actions: A.
-    kept_bytes: up to which joint sums are kept.
+    kept_bytes: the largest joint sums that are cached.
     """
 
     n_features: int
@@ -84,25 +84,25 @@ class TreeSizes:
         return cls(len(counts), sum(counts), max(counts, default=0), bins.n_splits, n_actions, kept_bytes)
 
     def keeps(self, width: int) -> bool:
-        """Whether the joint sums of so many scores are kept, so that each pair of features is added up once."""
+        """Return whether the joint sums of `width` scores are cached, so that each pair of features is summed once."""
         return self.n_bins**2 * width * BYTES_PER_NUMBER <= self.kept_bytes
 
     def adding(self, n_rows: float, pairs: float, width: int) -> float:
-        """Seconds of one core for adding up so many scores of so many rows by pairs of features."""
+        """Return the seconds on one core to sum `width` scores of n_rows rows for this many pairs of features."""
         return n_rows * pairs * (SECONDS_PER_ROW_AND_PAIR + width * SECONDS_PER_ADDITION)
 
     def summing(self, n_rows: float, width: int) -> float:
-        """The same for all pairs, once or (where sums are not kept) twice."""
+        """Return the seconds on one core to sum all pairs of features, once or (if sums are not cached) twice."""
         pairs = self.n_features * (self.n_features + 1) / 2 if self.keeps(width) else self.n_features**2
         return self.adding(n_rows, pairs, width)
 
     @property
     def scanning(self) -> float:
-        """Seconds of one core for looking at all pairs of splits."""
+        """Seconds on one core to evaluate all pairs of splits."""
         return self.n_splits**2 * (SECONDS_PER_SPLIT_PAIR + self.n_actions * SECONDS_PER_COMPARISON)
 
     def sums_bytes(self, n_rows: int, width: int) -> float:
-        """Scores, codes and the sums that are held at once: all, or those of one feature a core."""
+        """Return the memory for scores, codes and the sums held at once: all, or those of one feature for each core."""
         rows = n_rows * (2 * width * BYTES_PER_NUMBER + self.n_features)
         a_core = (self.most_bins + 3) * self.n_bins * width * BYTES_PER_NUMBER
         kept = self.n_bins**2 * width * BYTES_PER_NUMBER + cores() * 3 * self.n_bins * width * BYTES_PER_NUMBER
@@ -110,14 +110,14 @@ class TreeSizes:
 
 
 def argmax_cost(sizes: TreeSizes, n_rows: int, *, depth: int) -> SearchCost:
-    """The exact search for the best tree of depth 0, 1 or 2."""
+    """Return the cost of the exact search for the best tree of depth 0, 1 or 2."""
     seconds = SECONDS_PER_CALL + _shallow(sizes, n_rows, depth) / (cores() if depth == 2 else 1)
     bytes_ = sizes.sums_bytes(n_rows, sizes.n_actions) if depth == 2 else n_rows * sizes.n_actions * BYTES_PER_NUMBER
     return SearchCost(seconds, bytes_)
 
 
 def frontier_cost(sizes: TreeSizes, n_rows: int, *, depth: int, limits: TreeLimits) -> SearchCost:
-    """The frontier of two scores over all trees of depth 0, 1 or 2."""
+    """Return the cost of the frontier of two scores over all trees of depth 0, 1 or 2."""
     width = 2 * sizes.n_actions
     if depth < 2 or sizes.n_splits == 0:
         seconds = sizes.adding(n_rows, sizes.n_features, width) + sizes.n_splits * width * SECONDS_PER_FRONTIER_STEP
@@ -132,7 +132,7 @@ def frontier_cost(sizes: TreeSizes, n_rows: int, *, depth: int, limits: TreeLimi
 
 
 def deep_cost(sizes: TreeSizes, n_rows: int, *, depth: int, effort: Effort) -> SearchCost:
-    """The search for a good tree of depth 3 or more; it follows `DeepSearch.best`."""
+    """Return the cost of the search for a good tree of depth 3 or more; mirrors `DeepSearch.best`."""
     sums = max(1, sizes.n_splits * sizes.n_bins * sizes.n_actions)
     tried = min(effort.roots_tried(depth, sums=sums), sizes.n_splits)
     twice = 1 if sizes.keeps(sizes.n_actions) else 2
@@ -154,7 +154,7 @@ def deep_cost(sizes: TreeSizes, n_rows: int, *, depth: int, effort: Effort) -> S
 
 
 def _shallow(sizes: TreeSizes, n_rows: float, depth: int) -> float:
-    """Seconds of one core for the best tree of depth 0, 1 or 2."""
+    """Return the seconds on one core to find the best tree of depth 0, 1 or 2."""
     if depth == 0:
         return n_rows * sizes.n_actions * SECONDS_PER_ADDITION
     if depth == 1:
@@ -163,16 +163,16 @@ def _shallow(sizes: TreeSizes, n_rows: float, depth: int) -> float:
     return sizes.summing(n_rows, sizes.n_actions) + sizes.scanning
 
 
-# What all classes of decision trees on binned features share.
+# The base class of decision trees on binned features.
 
 
 class BinnedTrees(PolicyClass):
-    """All decision trees of at most the given depth that test binned features, with an action a leaf.
+    """The class of all decision trees of at most the given depth that test binned features, with an action a leaf.
 
         log|Π| = (2^depth − 1) log S + 2^depth log A
 
-    where S counts the tests (feature and threshold, or feature and label). A tree of fewer tests acts as the full one
-    whose missing tests have the same outcome on both sides, so it is counted.
+    where S is the number of tests (feature and threshold, or feature and label). A tree with fewer tests equals a full
+    tree whose superfluous tests have the same outcome on both sides, so it is counted.
     """
 
     kind = "trees"
@@ -188,30 +188,30 @@ class BinnedTrees(PolicyClass):
         self._codes: PerContexts[Codes] = PerContexts()
 
     def describe(self) -> str:
-        """The kind of trees in words."""
+        """Return the kind of trees in words."""
         return f"trees of depth {self.depth}"
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """Every feature with its cuts or labels, and how many of these part the contexts."""
+        """Return every feature with its thresholds or labels, and how many of these divide the contexts."""
         return tuple(feature.describe(contexts) for feature in self.bins.features)
 
     @property
     def size_words(self) -> str:
-        """How many features, bins and actions there are."""
+        """The numbers of features, bins and actions, in words."""
         sizes = self._sizes()
         bins = f" × {sizes.most_bins} bins" if sizes.n_splits else ""
         return f"depth-{self.depth} trees over {sizes.n_features:,} features{bins} × {self.n_actions:,} actions"
 
     @property
     def lighter(self) -> str:
-        """What would make searches lighter."""
+        """Advice on how to reduce search costs."""
         return "take fewer features, bins or actions, or less depth"
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "n_actions": self.n_actions, "depth": self.depth, "features": self.bins.to_json()}
 
     def has(self, policy: Policy) -> bool:
-        """Whether this is a tree no deeper than these, with tests and actions that are among theirs."""
+        """Return whether a policy is a tree of at most this depth, with tests and actions of the class."""
         if not isinstance(policy, TreePolicy) or max(leaves(policy.root)) >= self.n_actions:
             return False
 
@@ -226,14 +226,14 @@ class BinnedTrees(PolicyClass):
     def simplest(
         self, policy: Policy, contexts: Contexts, losses: FloatArray, squares: FloatArray, *, standard_errors: float
     ) -> Policy:
-        """The tree of fewest leaves that loses at most so many standard errors against a tree."""
+        """Return the tree with fewest leaves that loses at most `standard_errors` standard errors against a tree."""
         if not isinstance(policy, TreePolicy):
             return policy
         root = simplest_tree(policy.root, contexts, losses, squares, standard_errors=standard_errors)
         return replace(policy, root=root)
 
     def parts(self, policy: Policy, contexts: Contexts) -> IntArray:
-        """The leaf (n,) of a tree that each context comes to, from 0: a simpler tree made of it acts alike there."""
+        """Return the leaf (n,) of each context in a tree, from 0; a simplified tree is constant on each leaf."""
         return leaf_numbers(policy.root, contexts) if isinstance(policy, TreePolicy) else np.zeros(0, dtype=np.int64)
 
     def _sizes(self) -> TreeSizes:
@@ -243,7 +243,7 @@ class BinnedTrees(PolicyClass):
         return self._codes.get(contexts, self.bins.encode)
 
 
-# Decision trees searched by sums of scores over rows, made anywhere and in any order.
+# Decision trees searched by sums of scores over rows; sums can be made anywhere and in any order.
 
 
 NO_BINS = Bins(())
@@ -251,10 +251,10 @@ NO_BINS = Bins(())
 
 @kernel
 def add_pairs(codes: Codes, scores: IntSums, starts: IntSums, order: IntSums, out: IntSums) -> None:
-    """Add to out (all bins, all bins, W) the scores (n, W) by the bins of any two features j ≤ k.
+    """Add to out (all bins, all bins, W) the scores (n, W) by the bins of each pair of features j ≤ k.
 
-    Rows are taken a stretch at a time, and in it bin by bin of j, so that the rows and the sums being added to stay in
-    cache. order (as many as a stretch has rows): to work with.
+    Rows are processed in stretches, sorted by the bin of j within each, so that the rows and the sums being added to
+    stay in cache. order (as many as a stretch has rows): work space.
     """
     n, width = scores.shape
     n_features = codes.shape[1]
@@ -294,7 +294,7 @@ def add_bins(codes: Codes, scores: IntSums, starts: IntSums, out: IntSums) -> No
 
 
 class SummingTrees(Summation):
-    """Sums by the bins of any two features (of one, for trees of depth 1): all that the search for a tree needs."""
+    """Sums by the bins of each pair of features (of one, at depth 1), which determine the best tree."""
 
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
@@ -302,7 +302,7 @@ class SummingTrees(Summation):
         self.depth = 0 if alone else trees.depth
         self.bins = self.coded_bins = trees.bins if self.depth else NO_BINS
         self.policies = TreesBySums(self)
-        self.contexts = Contexts.of(np.zeros((1, 0)))  # none are needed: what contexts there are lies in the sums
+        self.contexts = Contexts.of(np.zeros((1, 0)))  # a placeholder: the sums contain what is needed of the contexts
 
     def zeros(self, width: int) -> IntSums:
         bins = int(self.bins.layout.starts[-1])
@@ -313,7 +313,7 @@ class SummingTrees(Summation):
         self.add_coded(self.trees.bins.encode(contexts), scores, sums)
 
     def add_coded(self, codes: Codes, scores: IntSums, sums: IntSums) -> None:
-        """The same for rows whose bins (n, d) are known."""
+        """Add the scores (n, W) of rows, given by their bins (n, d), to the sums in place."""
         starts = self.bins.layout.starts
         if self.depth == 0:
             sums[0] += scores.sum(axis=0)
@@ -347,14 +347,14 @@ class _Pairs:
 
 
 class TreesBySums(PolicyClass):
-    """Trees asked with sums in the place of scores."""
+    """The class of trees with sums instead of scores as input."""
 
     def __init__(self, summing: SummingTrees) -> None:
         self._summing, self._trees = summing, summing.trees
         self.n_actions, self.log_size, self.exact = self._trees.n_actions, self._trees.log_size, self._trees.exact
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
-        """The best tree, by sums of scores; of equals as for `Trees.argmax`."""
+        """Return the best tree by sums of scores; ties as in `Trees.argmax`."""
         bins, depth, leaf = self._summing.bins, self._summing.depth, self._trees.leaf
         tie, total = TREE_TIE_SHARE * self._size(scores), self._summing.totals(scores)
         if depth == 0:
@@ -365,7 +365,7 @@ class TreesBySums(PolicyClass):
         return self._policy(best_by_pairs(bins, _Pairs(scores, bins), tie=tie, leaf=leaf))
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The frontier of two scores, by sums of them."""
+        """Return the frontier of two scores by their sums."""
         bins, depth, leaf = self._summing.bins, self._summing.depth, self._trees.leaf
         both = np.ascontiguousarray(np.concatenate((first, second), axis=-1))
         ties = FRONT_TIE_SHARE * self._size(first), FRONT_TIE_SHARE * self._size(second)
@@ -378,7 +378,7 @@ class TreesBySums(PolicyClass):
         return front.frontier(bins, n_actions=self.n_actions)
 
     def attained(self, contexts: Contexts, scores: FloatArray, policy: Policy) -> float:
-        """What the scores of all rows sum to for a tree of the class."""
+        """Return the total score of a tree of the class over all rows."""
         assert isinstance(policy, TreePolicy)
         root = policy.root
         if isinstance(root, int):
@@ -394,7 +394,7 @@ class TreesBySums(PolicyClass):
         return sum(self._side(sums, node, j) for sums, node in sides)
 
     def _side(self, sums: FloatArray, node: Node, j: int) -> float:
-        """What one side of a root on feature j attains; sums (all bins, A): of the rows there."""
+        """Return the score of one side of a root on feature j; sums (all bins, A): of the rows there."""
         bins, starts = self._summing.bins, self._summing.bins.layout.starts
         if isinstance(node, int):
             return float(sums[starts[j] : starts[j + 1], node].sum())
@@ -404,7 +404,7 @@ class TreesBySums(PolicyClass):
         return float(own[left, node.then].sum() + own[~left, node.otherwise].sum())  # pyright: ignore
 
     def _size(self, scores: FloatArray) -> float:
-        """About what all scores come to without their signs."""
+        """Return the approximate sum of all |scores|."""
         if self._summing.depth == 0:
             return float(np.abs(scores).sum())
         part = scores[: int(self._summing.bins.layout.starts[1])]
@@ -414,17 +414,17 @@ class TreesBySums(PolicyClass):
         return TreePolicy(root=root, n_actions=self.n_actions)
 
 
-# The policy class of shallow decision trees.
+# Decision trees of depth 0, 1 and 2.
 
 
 class Trees(BinnedTrees):
-    """All decision trees of at most the given depth (0, 1 or 2) that test binned features, with an action a leaf.
+    """The class of all decision trees of depth at most 0, 1 or 2 that test binned features, with an action a leaf.
 
         log|Π| = 3 log S + 4 log A  at depth 2,  log S + 2 log A  at depth 1,  log A  at depth 0
 
-    where S counts the tests (feature and threshold, or feature and label). Argmax and frontier are exact over all of
-    them; a frontier of very many points is rounded outward and says so. limits: from where on. leaf: what every leaf
-    must hold, by which there are fewer trees and log|Π| is a bound.
+    where S is the number of tests (feature and threshold, or feature and label). Argmax and frontier are exact over all
+    of them; a frontier of very many points is rounded outward and flagged. limits: sizes above which it is rounded.
+    leaf: the minimum share of each leaf, which leaves fewer trees, so that log|Π| is an upper bound.
     """
 
     exact = True
@@ -450,9 +450,9 @@ class Trees(BinnedTrees):
     def learn(
         cls, contexts: Contexts, *, n_actions: int, depth: int = 2, bins: int = 32, smallest_leaf: float = 0.0
     ) -> Trees:
-        """Trees that cut numbers at the quantiles of these contexts, into at most `bins` bins each.
+        """Return trees that split numbers at the quantiles of these contexts, into at most `bins` bins each.
 
-        smallest_leaf: the share of these contexts that every leaf holds at the least.
+        smallest_leaf: the minimum share of these contexts in every leaf.
 
         >>> import pacbandits as pb
         >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
@@ -467,14 +467,14 @@ class Trees(BinnedTrees):
         return cls(cut, n_actions=n_actions, depth=depth, leaf=leaf)
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
-        """The best tree; of equals (to rounding) the shallowest, then that of the first tests and actions."""
+        """Return the best tree; ties (to rounding) go to the shallowest, then to the first tests and actions."""
         scores = self._checked(contexts, scores, name="scores")
         codes, most = self._encode(contexts), self.limits.kept_bytes
         tree = best_tree(self.bins, codes, scores, depth=self.depth, kept_bytes=most, leaf=self.leaf)
         return TreePolicy(root=tree, n_actions=self.n_actions)
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
+        """Return the Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
         first = self._checked(contexts, first, name="first scores")
         second = self._checked(contexts, second, name="second scores")
         codes = self._encode(contexts)
@@ -484,9 +484,9 @@ class Trees(BinnedTrees):
     def argmax_within(
         self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
     ) -> TreePolicy | None:
-        """The best tree among those that cost at most so much on known contexts, for scores (n, A) and costs (m, A).
+        """Return the best tree of cost at most `most` on known contexts, for scores (n, A) and costs (m, A).
 
-        None where all cost more; of equals as for `argmax`.
+        None if every tree costs more; ties as in `argmax`.
         """
         scores, costs = self._checked(contexts, scores, name="scores"), self._checked(known, costs, name="costs")
         tree = best_within(
@@ -502,34 +502,34 @@ class Trees(BinnedTrees):
         return None if tree is None else TreePolicy(root=tree, n_actions=self.n_actions)
 
     def narrowed(self, kept: tuple[int, ...]) -> Trees:
-        """The trees that take these actions alone, which are numbered from 0."""
+        """Return the trees that take only these actions, renumbered from 0."""
         return Trees(self.bins, n_actions=len(kept), depth=self.depth, limits=self.limits, leaf=self.leaf)
 
     def summing(self) -> SummingTrees:
-        """How rows are added up for these trees, where they are not all in memory."""
+        """Return the summation of rows for these trees, for rows that are not all in memory."""
         return SummingTrees(self)
 
     def know(self, contexts: Contexts) -> KnownContexts:
-        """Contexts as far as trees tell them apart."""
+        """Return the contexts as trees distinguish them, by bins."""
         return KnownContexts.of(contexts, self.bins)
 
     def has(self, policy: Policy) -> bool:
-        """Whether this is a tree no deeper than these, with tests and actions of theirs, and leaves large enough."""
+        """Return whether a policy is a tree of the class: its depth, tests and actions, and the size of its leaves."""
         return super().has(policy) and (self.leaf is None or self.leaf.holds(cast(TreePolicy, policy).root))
 
     def describe(self) -> str:
-        """The kind of trees in words."""
+        """Return the kind of trees in words."""
         return super().describe() + ("" if self.leaf is None else f", {self.leaf.describe()}")
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | ({} if self.leaf is None else {"leaf": self.leaf.to_json()})
 
     def argmax_cost(self, n_rows: int) -> SearchCost:
-        """What an argmax takes on so many contexts."""
+        """Return the cost of an argmax on n_rows contexts."""
         return argmax_cost(self._sizes(), n_rows, depth=self.depth)
 
     def frontier_cost(self, n_rows: int) -> SearchCost:
-        """What a frontier takes on so many contexts."""
+        """Return the cost of a frontier on n_rows contexts."""
         return frontier_cost(self._sizes(), n_rows, depth=self.depth, limits=self.limits)
 
     def _sizes(self) -> TreeSizes:
@@ -537,24 +537,24 @@ class Trees(BinnedTrees):
 
     def _checked(self, contexts: Contexts, scores: FloatArray, *, name: str) -> FloatArray:
         checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name)
-        # Kernels are compiled once, for arrays that are contiguous and writeable; others are copied.
+        # Kernels are compiled once, for contiguous writeable arrays; others are copied.
         return np.require(checked, requirements=("C", "W"))
 
 
-# Decision trees of depth 3 to 8: a search that looks three tests ahead and then moves tests while that gains.
+# Decision trees of depth 3 to 8: a search with a lookahead of three tests, then local improvement.
 
 
 SEARCHED_DEPTHS = range(3, 9)
 
 
 class DeepTrees(BinnedTrees):
-    """All decision trees of at most the given depth (3 to 8) that test binned features, with an action a leaf.
+    """The class of all decision trees of at most the given depth (3 to 8) that test binned features.
 
         log|Π| = (2^depth − 1) log S + 2^depth log A
 
-    where S counts the tests. The argmax is a search that may miss the best tree, hence `exact` is false and there is no
-    frontier: what rests on either holds only if the search was right. Up to depth 2, `Trees` is exact. effort: how hard
-    the search tries.
+    where S is the number of tests. The argmax is a search that may miss the best tree, hence `exact` is false and there
+    is no frontier: guarantees hold only if the search found the best tree. Up to depth 2, `Trees` is exact. effort: how
+    hard the search tries.
     """
 
     exact = False
@@ -570,28 +570,28 @@ class DeepTrees(BinnedTrees):
     def learn(
         cls, contexts: Contexts, *, n_actions: int, depth: int = 3, bins: int = 32, effort: Effort | None = None
     ) -> DeepTrees:
-        """Trees that cut numbers at the quantiles of these contexts, into at most `bins` bins each."""
+        """Return trees that split numbers at the quantiles of these contexts, into at most `bins` bins each."""
         return cls(Bins.learn(contexts, bins=bins), n_actions=n_actions, depth=depth, effort=effort)
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
-        """A good tree, never worse than the best of depth 2; of equals (to rounding) the simpler, then the first.
+        """Return a good tree, never worse than the best of depth 2; ties (to rounding) go to the simpler, then first.
 
-        At depth 3 it is the best of all trees when the tests are few enough (`effort`) to try each at the root.
+        At depth 3 it is the best of all trees if there are few enough tests (`effort`) to try each at the root.
         """
         return TreePolicy(root=self._search(contexts, scores).best(), n_actions=self.n_actions)
 
     def narrowed(self, kept: tuple[int, ...]) -> DeepTrees:
-        """The trees that take these actions alone, which are numbered from 0."""
+        """Return the trees that take only these actions, renumbered from 0."""
         return DeepTrees(self.bins, n_actions=len(kept), depth=self.depth, effort=self.effort)
 
     def argmax_cost(self, n_rows: int) -> SearchCost:
-        """What an argmax takes on so many contexts."""
+        """Return the cost of an argmax on n_rows contexts."""
         return deep_cost(self._sizes(), n_rows, depth=self.depth, effort=self.effort)
 
     def shortfall(self, contexts: Contexts, scores: FloatArray) -> float:
-        """How much more (0 when none) the best tree of depth 3 scores than the one `argmax` finds.
+        """Return how much more (0 if none) the best tree of depth 3 scores than the tree of `argmax`.
 
-        Every test is tried at the root with exact trees of depth 2 below: work that grows with the square of S.
+        Every test is tried at the root with exact trees of depth 2 below: the work grows with the square of S.
         """
         if self.depth != SEARCHED_DEPTHS[0]:
             raise InputError(
@@ -602,6 +602,6 @@ class DeepTrees(BinnedTrees):
     def _search(self, contexts: Contexts, scores: FloatArray) -> DeepSearch:
         checked = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
         codes = self._encode(contexts)
-        # Where all actions score the same, no tree does better than another.
+        # Rows where all actions score the same do not affect the choice.
         rows = np.flatnonzero(checked.max(axis=1) > checked.min(axis=1))
         return DeepSearch(self.bins, codes[rows], np.ascontiguousarray(checked[rows]), self.depth, self.effort)

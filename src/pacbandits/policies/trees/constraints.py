@@ -35,7 +35,7 @@ from pacbandits.records import Chosen, Contexts, Lottery, Policy, parts_of
 from pacbandits.records.policy import call
 from pacbandits.schema import Fields
 
-# Where actions must not be taken: one feature compared with a number or a label, in words, in JSON and in a spec.
+# Excluded regions: where an action must not be taken, by one feature; in words, in JSON and in a spec.
 
 
 MAX_BARS = 20  # so that a tree with all of them grafted on nests no deeper than files may
@@ -47,11 +47,11 @@ Path = tuple[tuple[Test, bool], ...]
 
 @dataclass(frozen=True)
 class ExcludedRegion:
-    """Where an action must not be taken.
+    """A region of contexts where an action must not be taken.
 
-    action: which.
-    test: what is asked of a context.
-    holds: whether it is barred where the test holds, or where it does not.
+    action: the excluded action.
+    test: a test of a context.
+    holds: whether the action is excluded where the test holds, or where it fails.
     """
 
     action: int
@@ -59,11 +59,11 @@ class ExcludedRegion:
     holds: bool = True
 
     def __call__(self, contexts: Contexts) -> BoolArray:
-        """Where it is barred (n,)."""
+        """Return where the action is excluded (n,)."""
         return self.test(contexts) == self.holds
 
     def describe(self, actions: Sequence[str] | None = None) -> str:
-        """The same in words; actions (A,): what each is called, if they have names."""
+        """Describe the exclusion; actions (A,): the names of actions, if any."""
         asked = self.test.describe() if self.holds else f"not ({self.test.describe()})"
         return f"never {call(self.action, actions)} where {asked}"
 
@@ -72,7 +72,7 @@ class ExcludedRegion:
 
     @classmethod
     def from_json(cls, value: object) -> ExcludedRegion:
-        """What `to_json` wrote."""
+        """Read an exclusion from the output of `to_json`."""
         given = Fields.read(value, of="bar")
         given.check_known(("action", "test", "holds"))
         test = read_test(given.fields("test", of="test"))
@@ -82,7 +82,7 @@ class ExcludedRegion:
 
 
 def spell_bar(action: int, condition: str) -> str:
-    """An action and a condition in words, `age <= 25`, as a spec spells them."""
+    """Return an action and a condition such as `age <= 25` in the form used in a spec."""
     found = _CONDITION.fullmatch(condition.strip())
     if found is None or found[2] in ("<", ">="):
         raise InputError(f"--never '{plain(condition)}' says no place where an action is barred; {BAR_FORM}")
@@ -91,7 +91,7 @@ def spell_bar(action: int, condition: str) -> str:
 
 
 def check_label(words: str, contexts: Contexts) -> None:
-    """Raise where words bar an action for a label that a category of these contexts has not."""
+    """Raise InputError if an exclusion names a label that a category of these contexts does not have."""
     found = _CONDITION.fullmatch(words.rpartition(":")[2].strip())
     if found is None or found[2] not in ("=", "==", "!=") or found[1] not in contexts.names:
         return
@@ -104,7 +104,7 @@ def check_label(words: str, contexts: Contexts) -> None:
 
 
 def read_bars(words: str, contexts: Contexts, *, n_actions: int) -> tuple[ExcludedRegion, ...]:
-    """Bars as a spec spells them, apart by semicolons: `2:age<=25;1:country=DE`."""
+    """Read exclusions from a spec, separated by semicolons: `2:age<=25;1:country=DE`."""
     return tuple(_read_bar(one, contexts, n_actions=n_actions) for one in words.split(";"))
 
 
@@ -130,7 +130,7 @@ def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> ExcludedRegi
 
 
 def graft(action: int, bars: Sequence[ExcludedRegion], fallback: int, path: Path) -> Node:
-    """What a leaf becomes: the action, but the fallback where it is barred and the path to it does not say already."""
+    """Return a leaf's action, or a subtree that takes the fallback where it is excluded; path: the tests above it."""
     for i, bar in enumerate(bars):
         if bar.action != action:
             continue
@@ -144,7 +144,7 @@ def graft(action: int, bars: Sequence[ExcludedRegion], fallback: int, path: Path
 
 
 def implied(test: AtMost | Is, path: Path) -> bool | None:
-    """Whether a test holds where others did or did not; None where that does not follow from one of them."""
+    """Return whether a test holds given the outcomes of others; None if none of them decides it."""
     for asked, passed in path:
         if asked.feature != test.feature:
             continue
@@ -163,21 +163,21 @@ def implied(test: AtMost | Is, path: Path) -> bool | None:
     return None
 
 
-# Trees with actions barred where they must not be taken: there, whatever a tree says, a fallback is taken.
+# Trees with excluded actions: where a tree's action is excluded, a fallback is taken instead.
 #
-# The class is the image of another, `π′(c) = fallback where π(c) is barred for c, else π(c)`: it has no more policies,
-# the rule holds for every context whatever, and the best π′ is that of the best π for scores in which a barred action
-# counts what the fallback does. Policies are trees again, with the conditions grafted on their leaves.
+# The class is the image of another, `π′(c) = fallback where π(c) is excluded at c, else π(c)`: it has no more policies,
+# the constraint holds on every context, and the best π′ is the image of the best π for scores in which an excluded
+# action scores as the fallback. Policies are again trees, with the conditions grafted onto their leaves.
 
 
 class Barred(PolicyClass):
-    """Trees that take a fallback wherever what they would take is barred.
+    """Trees that take a fallback wherever their action is excluded.
 
     Trees to depth 2 keep their frontier and can be searched within a budget.
 
-    policies: the class of trees that are not barred from anything.
-    bars: what is barred where.
-    fallback: what is taken there; it is barred nowhere.
+    policies: the class of unconstrained trees.
+    bars: the excluded regions.
+    fallback: the action taken there; it is excluded nowhere.
     """
 
     kind = "barred"
@@ -203,30 +203,30 @@ class Barred(PolicyClass):
                 )
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
-        """The best tree that takes the fallback where what it would take is barred."""
+        """Return the best tree that takes the fallback where its action is excluded."""
         return self._grafted(self.policies.argmax(contexts, self._scored(contexts, scores, name="scores")))
 
     def frontier(self, contexts: Contexts, first: FloatArray, second: FloatArray) -> Frontier:
-        """The Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
+        """Return the Pareto frontier of two scores over all trees, to rounding of about 1e-12 of their sums."""
         scores = (self._scored(contexts, s, name=f"{n} scores") for n, s in (("first", first), ("second", second)))
         return self.policies.frontier(contexts, *scores).mapped(self._grafted)
 
     def argmax_within(
         self, contexts: Contexts, scores: FloatArray, *, known: Contexts, costs: FloatArray, most: float
     ) -> TreePolicy | None:
-        """The best tree among those that cost at most so much on known contexts, for scores (n, A) and costs (m, A)."""
+        """Return the best tree of cost at most `most` on known contexts, or None; scores (n, A), costs (m, A)."""
         own, theirs = self._scored(contexts, scores, name="scores"), self._scored(known, costs, name="costs")
         found = self.policies.argmax_within(contexts, own, known=known, costs=theirs, most=most)
         return None if found is None else self._grafted(found)
 
     def know(self, contexts: Contexts) -> KnownContexts:
-        """Contexts as far as trees and bars tell them apart."""
+        """Return the contexts as trees and exclusions distinguish them."""
         return KnownContexts.of(contexts, finer_bins(self.policies.bins, self.bars))
 
     def narrowed(self, kept: tuple[int, ...]) -> Barred | Trees | DeepTrees:
-        """The trees that take these actions alone, which are numbered from 0; where no bar is left, all of those.
+        """Return the trees that take only these actions, renumbered from 0; unconstrained if no exclusion is left.
 
-        A leaf whose action is withdrawn but barred wherever it is reached might as well say the fallback.
+        A leaf whose action is withdrawn, and excluded wherever it is reached, is equivalent to a fallback leaf.
         """
         if self.fallback not in kept:
             raise InputError(
@@ -238,19 +238,19 @@ class Barred(PolicyClass):
         return Barred(fewer, bars=bars, fallback=kept.index(self.fallback)) if bars else fewer
 
     def has(self, policy: Policy) -> bool:
-        """Whether it is a tree of the class, with all that is barred grafted on its leaves."""
+        """Return whether a policy is a tree of the class, with all exclusions grafted onto its leaves."""
         if not isinstance(policy, TreePolicy) or policy.n_actions != self.n_actions:
             return False
         bare = self._stripped(policy.root, ())
         return bare is not None and self.policies.has(TreePolicy(bare, self.n_actions))
 
     def describe(self) -> str:
-        """The kind of trees, and what is barred where."""
+        """Return the kind of trees and the exclusions."""
         said = "; ".join(bar.describe() for bar in self.bars)
         return f"{self.policies.describe()}, {said} (action {self.fallback} instead)"
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """What trees can ask, and what is barred where."""
+        """Return the details of the trees and the exclusions, one a line."""
         return (*self.policies.details(contexts), *(bar.describe() for bar in self.bars))
 
     @property
@@ -262,11 +262,11 @@ class Barred(PolicyClass):
         return self.policies.lighter
 
     def argmax_cost(self, n_rows: int) -> SearchCost:
-        """What an argmax takes on so many contexts."""
+        """Return the cost of an argmax on n_rows contexts."""
         return self.policies.argmax_cost(n_rows)
 
     def frontier_cost(self, n_rows: int) -> SearchCost | None:
-        """What a frontier takes on so many contexts."""
+        """Return the cost of a frontier on n_rows contexts."""
         return self.policies.frontier_cost(n_rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -278,7 +278,7 @@ class Barred(PolicyClass):
         }
 
     def _scored(self, contexts: Contexts, scores: FloatArray, *, name: str) -> FloatArray:
-        """Scores (n, A) in which a barred action counts what the fallback does."""
+        """Return scores (n, A) in which an excluded action scores as the fallback."""
         out = check_scores(scores, contexts=contexts, n_actions=self.n_actions, name=name).copy()
         for bar in self.bars:
             there = bar(contexts)
@@ -286,7 +286,7 @@ class Barred(PolicyClass):
         return out
 
     def _grafted(self, policy: Policy) -> TreePolicy:
-        """The tree with what is barred grafted on its leaves."""
+        """Return the tree with the exclusions grafted onto its leaves."""
         assert isinstance(policy, TreePolicy)
 
         def walk(node: Node, path: Path) -> Node:
@@ -298,7 +298,7 @@ class Barred(PolicyClass):
         return TreePolicy(walk(policy.root, ()), self.n_actions)
 
     def _stripped(self, node: Node, path: Path) -> Node | None:
-        """A tree of which this one is made by grafting; None where there is none."""
+        """Return a tree that gives this one by grafting; None if there is none."""
         for action in (self.fallback, *range(self.n_actions)):
             if node == graft(action, self.bars, self.fallback, path):
                 return action
@@ -310,7 +310,7 @@ class Barred(PolicyClass):
 
 
 def finer_bins(bins: Bins, bars: Sequence[ExcludedRegion]) -> Bins:
-    """Bins that tell apart what these do, and what is barred."""
+    """Return bins that distinguish what these bins do, and the excluded regions."""
     found = {feature.name: feature for feature in bins.features}
     for bar in bars:
         name, old = bar.test.feature, found.get(bar.test.feature)
@@ -324,24 +324,23 @@ def finer_bins(bins: Bins, bars: Sequence[ExcludedRegion]) -> Bins:
     return Bins(tuple(found.values()))
 
 
-# Policies that one can afford: those of a class whose mean cost over the contexts that were known keeps a budget.
+# Budgets: the policies of a class whose mean cost over the known contexts is within a budget.
 #
 #     Π_B = {π ∈ Π : Σ_i w_i cost(π(c_i)) ≤ B}
 #
-# A class fixed beforehand as any other, so that certificates, designs and ρ hold for the best policy that one can
-# afford.
+# The class is fixed beforehand like any other, so certificates, designs and ρ hold for the best policy within budget.
 
 
-FRONTIERS_FOR_AN_ARGMAX = 3  # about so many take as long, as its frontiers of sides are not thinned
-BUDGET_ROUNDING = 1e-9  # of the largest cost, by which a policy may seem dearer than it is
+FRONTIERS_FOR_AN_ARGMAX = 3  # their cost, about, as its frontiers of sides are not thinned
+BUDGET_ROUNDING = 1e-9  # of the largest cost: tolerance for rounding
 
 
 class WithinBudget(PolicyClass):
     """The policies of a class whose mean cost over known contexts is at most a budget.
 
-    policies: the class. known: the contexts. costs (A,): of each action. budget: the largest mean cost.
+    policies: the class. known: the contexts. costs (A,): the cost of each action. budget: the largest mean cost.
 
-    The argmax is exact where that of the class is; log|Π| is that of the whole class, which is a bound.
+    The argmax is exact if that of the class is; log|Π| is that of the whole class, an upper bound.
     """
 
     kind = "affordable"
@@ -368,7 +367,7 @@ class WithinBudget(PolicyClass):
         return self.budget + self._rounding
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> Policy:
-        """The best policy that keeps the budget; the best of all where that does."""
+        """Return the best policy within the budget."""
         scores = check_scores(scores, contexts=contexts, n_actions=self.n_actions)
         best = self.policies.argmax(contexts, scores)
         if self._keeps(best):
@@ -380,27 +379,27 @@ class WithinBudget(PolicyClass):
         return found
 
     def narrowed(self, kept: tuple[int, ...]) -> WithinBudget:
-        """The policies that take these actions alone, which are numbered from 0, and keep the budget."""
+        """Return the policies within the budget that take only these actions, renumbered from 0."""
         fewer = self.policies.narrowed(kept)
         assert fewer is not None
         return WithinBudget(fewer, known=self.known, costs=self.costs[list(kept)], budget=self.budget)
 
     def has(self, policy: Policy) -> bool:
-        """Whether it is a policy of the class that keeps the budget."""
+        """Return whether a policy belongs to the class and is within the budget."""
         return self.policies.has(policy) and self._keeps(policy)
 
     def _keeps(self, policy: Policy) -> bool:
-        # The search adds up in another order, so that who asks is a little more generous.
+        # The search sums in another order, so membership allows for twice the rounding.
         return self.mean_cost(policy, self.known.contexts) <= self._most + self._rounding
 
     def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
-        """What a policy, or a lottery in the mean, costs on average over contexts with their weights."""
+        """Return the weighted mean cost of a policy over contexts; for a mixture policy, the expected cost."""
         shares = chosen.weights if isinstance(chosen, Lottery) else (1.0,)
         each = (float(contexts.weights @ self.costs[policy(contexts)]) for policy in parts_of(chosen))
         return sum(share * cost for share, cost in zip(shares, each, strict=True))
 
     def describe(self) -> str:
-        """The kind of policies, and the budget."""
+        """Return the kind of policies and the budget."""
         known = f"{self.known.n:,} known contexts"
         shares = share_words(self.costs, self.budget)
         if shares:
@@ -408,7 +407,7 @@ class WithinBudget(PolicyClass):
         return f"{self.policies.describe()}, of a mean cost of at most {self.budget:g} over {known}"
 
     def details(self, contexts: Contexts) -> tuple[str, ...]:
-        """What the class can ask, what each action costs, and the budget."""
+        """Return the details of the class, the cost of each action, and the budget."""
         if share_words(self.costs, self.budget):
             limited = " or ".join(map(str, np.flatnonzero(self.costs)))
             return (*self.policies.details(contexts), f"action {limited} for at most {100 * self.budget:.4g} %")
@@ -424,7 +423,7 @@ class WithinBudget(PolicyClass):
         return self.policies.lighter
 
     def argmax_cost(self, n_rows: int) -> SearchCost | None:
-        """What an argmax takes on so many contexts."""
+        """Return the cost of an argmax on n_rows contexts."""
         front = self.policies.frontier_cost(n_rows + len(self.known.codes))
         return None if front is None else front * FRONTIERS_FOR_AN_ARGMAX
 
@@ -439,7 +438,7 @@ class WithinBudget(PolicyClass):
 
 
 def share_words(costs: Sequence[float] | FloatArray, budget: float) -> str:
-    """A budget that limits whom actions are given to, in words; nothing where costs are more than 0 and 1."""
+    """Describe a budget on the share of contexts that get certain actions; empty unless all costs are 0 or 1."""
     counted = [action for action, cost in enumerate(costs) if cost]
     if not counted or any(costs[action] != 1.0 for action in counted) or len(counted) == len(costs):
         return ""
@@ -450,7 +449,7 @@ def share_words(costs: Sequence[float] | FloatArray, budget: float) -> str:
 
 
 def too_dear(budget: float, cheapest: float) -> InputError:
-    """What to say where even the cheapest policy is beyond the budget."""
+    """Return the error for a budget below the cost of the cheapest policy."""
     return InputError(
         f"no policy of the class costs {budget:g} or less on average over the known contexts; the cheapest costs "
         f"{cheapest:.6g}: allow for that much, or for cheaper actions"
@@ -458,7 +457,7 @@ def too_dear(budget: float, cheapest: float) -> InputError:
 
 
 def read_costs(words: str, *, n_actions: int) -> Sequence[float]:
-    """Costs of all actions from `0/1/2.5`."""
+    """Read the costs of all actions from `0/1/2.5`."""
     try:
         found = [float(word) for word in words.split("/")]
     except ValueError:
@@ -470,7 +469,7 @@ def read_costs(words: str, *, n_actions: int) -> Sequence[float]:
     return found
 
 
-# Decision trees by name and from JSON: exact to depth 2, by search beyond, and restricted to what may be deployed.
+# Decision trees by name and from JSON: exact to depth 2, by search beyond, optionally constrained.
 
 
 MOST_EXACT_DEPTH = 2
@@ -491,7 +490,7 @@ def shallow_or_deep(
     never: Annotated[str, About("actions that are barred, and where, as in 2:age<=25;1:country=DE")] = "",
     fallback: Annotated[int, About("the action that is taken where another is barred", least=-1)] = NO_ACTION,
 ) -> PolicyClass:
-    """Trees that cut numbers at the quantiles of these contexts."""
+    """Return trees that split numbers at the quantiles of these contexts, with the given constraints."""
     if contexts.n_features == 0:
         raise InputError("trees ask about features, but the contexts have none")
     cut = Bins.learn(contexts, bins=bins)
@@ -513,7 +512,7 @@ def shallow_or_deep(
 
 
 def describe_restricted(given: Mapping[str, str], contexts: int) -> str:
-    """Trees that are restricted, in words; nothing where none of the options does that."""
+    """Describe the restrictions of trees; empty if no option restricts them."""
     shares = _share_words(given)
     said = {
         "budget": f"{shares} of the {contexts:,} contexts that were known"
@@ -527,10 +526,10 @@ def describe_restricted(given: Mapping[str, str], contexts: int) -> str:
 
 
 def _share_words(given: Mapping[str, str]) -> str:
-    """A limit of shares, in words; nothing where options hold none."""
+    """Describe a limit on shares; empty if the options have none."""
     try:
         return share_words([float(cost) for cost in given["costs"].split("/")], float(given["budget"]))
-    except (KeyError, ValueError):  # of a file that was altered
+    except (KeyError, ValueError):  # an altered file
         return ""
 
 
@@ -538,7 +537,7 @@ trees = replace(shallow_or_deep, sharing=frozenset({"leaf", "budget"}), restrict
 
 
 def make_trees(bins: Bins, *, n_actions: int, depth: int, leaf: SmallestLeaf | None = None) -> Trees | DeepTrees:
-    """The class for this depth."""
+    """Return the class for this depth; raise InputError for a minimum leaf share at depth 3 or more."""
     if depth <= MOST_EXACT_DEPTH:
         return Trees(bins, n_actions=n_actions, depth=depth, leaf=leaf)
     deep = DeepTrees(bins, n_actions=n_actions, depth=depth)
@@ -548,7 +547,7 @@ def make_trees(bins: Bins, *, n_actions: int, depth: int, leaf: SmallestLeaf | N
 
 
 def _check_exact(policies: PolicyClass, *, depth: int, what: str) -> PolicyClass:
-    """The class, if it can be searched within a budget; raise InputError otherwise."""
+    """Return the class if it can be searched within a budget; raise InputError otherwise."""
     if policies.searches_budgets:
         return policies
     raise InputError(
@@ -558,7 +557,7 @@ def _check_exact(policies: PolicyClass, *, depth: int, what: str) -> PolicyClass
 
 
 def trees_from_json(value: dict[str, Any]) -> Trees | DeepTrees:
-    """The class whose `to_json` this is."""
+    """Read the class from the output of its `to_json`."""
     given = Fields.read(value, of="policy class")
     given.check_known(("kind", "n_actions", "depth", "features", "leaf"))
     n_actions, depth = given.whole_number("n_actions", least=1), given.whole_number("depth")
@@ -567,7 +566,7 @@ def trees_from_json(value: dict[str, Any]) -> Trees | DeepTrees:
 
 
 def barred_from_json(value: dict[str, Any]) -> Barred:
-    """The class whose `to_json` this is."""
+    """Read the class from the output of its `to_json`."""
     given = Fields.read(value, of="policy class")
     given.check_known(("kind", "class", "bars", "fallback"))
     bars = tuple(ExcludedRegion.from_json(one) for one in given.items("bars", least=1, most=MAX_BARS))
@@ -575,7 +574,7 @@ def barred_from_json(value: dict[str, Any]) -> Barred:
 
 
 def affordable_from_json(value: dict[str, Any]) -> WithinBudget:
-    """The class whose `to_json` this is."""
+    """Read the class from the output of its `to_json`."""
     given = Fields.read(value, of="policy class")
     given.check_known(("kind", "class", "known", "costs", "budget"))
     within = given.json_object("class")

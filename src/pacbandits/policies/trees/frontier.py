@@ -1,4 +1,4 @@
-"""The frontier of two scores over all trees: pairs of points of the two sides of every root."""
+"""The frontier of two scores over all trees, from pairs of points of the two sides of every root."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pacbandits.policies.trees.side_fronts import (
 )
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, branch
 
-# Good trees from all over the class, for whoever needs many that differ and not the best one alone.
+# Good trees from the whole class, for callers that need many different trees.
 
 
 MOST_POINTS_OF_A_SIDE = 128
@@ -35,8 +35,8 @@ MOST_TREES_OF_A_ROOT = 20
 class Sides(NamedTuple):
     """The frontiers of the two sides of every root.
 
-    fronts: a couple a root.
-    stumps (m, 3): split (−1: none) and the two actions of each point.
+    fronts: a couple for each root.
+    stumps (m, 3): the split (−1: none) and the two actions of each point.
     """
 
     fronts: Couples
@@ -44,9 +44,9 @@ class Sides(NamedTuple):
 
 
 def large_trees(sides: Sides, value: RisingValue, *, most: int) -> IntArray:
-    """Origins (k, 7) of up to `most` trees at which `value` is large, the largest first, a few of each root.
+    """Return the origins (k, 7) of up to `most` trees with a large `value`, the largest first, a few for each root.
 
-    For each point of one side its best partner on the other, so that trees of the same root differ in a side.
+    Each point of one side is paired with its best partner on the other, so that trees of one root differ on a side.
     """
     n_roots = len(sides.fronts.edges) // 2
     values = np.full((n_roots, MOST_TREES_OF_A_ROOT), -np.inf)
@@ -66,10 +66,10 @@ def large_trees(sides: Sides, value: RisingValue, *, most: int) -> IntArray:
 
 
 def _large_pairs(sides: Sides, root: int, value: RisingValue) -> tuple[FloatArray, IntArray]:
-    """The largest values of a root's trees, and the pairs of points they come from: (k,) and (k, 2)."""
+    """Return the largest values (k,) of a root's trees, and their pairs of points (k, 2)."""
     edges, first, second = sides.fronts
     left, right = (_some(edges[2 * root + side], edges[2 * root + side + 1]) for side in (0, 1))
-    if len(left) == 0:  # a root that is not allowed
+    if len(left) == 0:  # the root is not allowed
         return np.empty(0), np.empty((0, 2), dtype=np.int64)
     table = value(first[left][:, None] + first[right], second[left][:, None] + second[right])
     rows, columns = np.arange(len(left)), np.arange(len(right))
@@ -81,26 +81,26 @@ def _large_pairs(sides: Sides, root: int, value: RisingValue) -> tuple[FloatArra
 
 
 def _some(start: int, stop: int) -> IntArray:
-    """All of a run, or MOST_POINTS_OF_A_SIDE of it, ends included."""
+    """Return a range of indices, or MOST_POINTS_OF_A_SIDE of it, ends included."""
     if stop - start <= MOST_POINTS_OF_A_SIDE:
         return np.arange(start, stop)
     return start + np.round(np.linspace(0, stop - start - 1, MOST_POINTS_OF_A_SIDE)).astype(np.int64)
 
 
-# Gains this small, relative to the sum of all |scores|, are rounding. A tree gathers seven: leaves, sides, root.
+# Gains this small, relative to the sum of all |scores|, are rounding. A tree accumulates seven: leaves, sides, root.
 FRONT_TIE_SHARE = 1e-13
-# In how many lots roots are shared out, whatever the number of cores, so that results do not depend on it.
+# The number of lots of roots; it does not depend on the number of cores, so that results do not either.
 ROOT_LOTS = 16
 
 
 class TreeFront(NamedTuple):
     """A frontier of trees.
 
-    first (m,): of its points, falling.
-    second (m,): of its points, rising.
+    first (m,): first scores of its points, decreasing.
+    second (m,): second scores of its points, increasing.
     origin (m, 7): the root's split (−1: none), then the split and the two actions of the left and of the right side.
     exact: whether every point is attained.
-    sides: the frontiers it was made from, where the trees have roots.
+    sides: the frontiers it was made from, if the trees have roots.
     """
 
     first: FloatArray
@@ -110,7 +110,7 @@ class TreeFront(NamedTuple):
     sides: Sides | None = None
 
     def frontier(self, bins: Bins, *, n_actions: int) -> Frontier:
-        """The same as a frontier of policies."""
+        """Return the same as a frontier of policies."""
         sides = self.sides
 
         def policy(origin: IntArray) -> TreePolicy:
@@ -131,8 +131,8 @@ class TreeFront(NamedTuple):
 class PairFront(NamedTuple):
     """The frontier of pairs of a left and a right point.
 
-    first (m,): of its points, falling.
-    second (m,): of its points, rising.
+    first (m,): first scores of its points, decreasing.
+    second (m,): second scores of its points, increasing.
     lefts (m,): the left point of each pair.
     rights (m,): the right point of each pair.
     exact: whether every point is attained by its pair.
@@ -146,7 +146,7 @@ class PairFront(NamedTuple):
 
 
 def tree_of(origin: IntArray, bins: Bins) -> Node:
-    """The tree of an origin (7,)."""
+    """Return the tree of an origin (7,)."""
     root, *sides = (int(x) for x in origin)
     left, right = (
         one if split < 0 else branch(bins.test(split), one, two) for split, one, two in (sides[:3], sides[3:])
@@ -164,9 +164,9 @@ def best_front(
     limits: TreeLimits,
     leaf: SmallestLeaf | None = None,
 ) -> TreeFront:
-    """The frontier of Σ first and Σ second, both (n, A), over all trees of at most the given depth.
+    """Return the frontier of Σ first and Σ second, both (n, A), over all trees of at most the given depth.
 
-    leaf: what each leaf must hold; None where any will do.
+    leaf: the minimum share of each leaf; None without one.
     """
     both = np.concatenate((first, second), axis=1)
     ties = FRONT_TIE_SHARE * float(np.abs(first).sum()), FRONT_TIE_SHARE * float(np.abs(second).sum())
@@ -184,7 +184,7 @@ def best_front(
 def front_by_bins(
     bins: Bins, sums: FloatArray, total: FloatArray, *, ties: tuple[float, float], allowed: BoolArray
 ) -> TreeFront:
-    """The frontier over trees of depth 1 or less, by the sums (all bins, 2A) of both scores, and of all (2A,)."""
+    """Return the frontier over trees of depth at most 1, by sums of both scores (all bins, 2A) and totals (2A,)."""
     f, s, stump = stump_front(sums, total, bins.layout, ties, allowed)
     origin = np.full((len(f), 7), -1, dtype=np.int64)
     origin[:, 1:4] = stump
@@ -194,7 +194,7 @@ def front_by_bins(
 def front_by_pairs(
     bins: Bins, pairs: PairSums, *, ties: tuple[float, float], limits: TreeLimits, leaf: SmallestLeaf | None
 ) -> TreeFront:
-    """The frontier over trees of depth 2 or less, by the sums of both scores (2A) in the bins of any two features."""
+    """Return the frontier over trees of depth at most 2, by sums of both scores (2A) over pairs of features."""
     cap = limits.points_of_a_side(bins.n_splits)
     found: dict[int, SideFronts] = {}
 
@@ -215,11 +215,11 @@ def front_by_pairs(
 
 
 def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeLimits) -> PairFront:
-    """The frontier over all roots, each a couple of sides.
+    """Return the frontier over all roots, each a couple of sides.
 
-    One pass over all pairs finds the best second in each interval of first, another keeps the pairs it does not
-    dominate. Should they be too many, the corners (largest first, largest second) of the intervals dominate every tree,
-    each overstating first by at most 1/(intervals − 1) of its range.
+    One pass over all pairs finds the best second in each interval of first, another keeps the pairs not dominated by
+    it. If too many remain, the corners (largest first, largest second) of the intervals dominate every tree, each
+    overstating first by at most 1/(intervals − 1) of its range.
     """
     count = limits.intervals
     n_roots = len(couples.edges) // 2
@@ -258,12 +258,12 @@ def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeL
     return PairFront(f[chosen], s[chosen], lefts[chosen], rights[chosen], exact)
 
 
-# The best tree that keeps a limit: the constrained argmax (C-AMO) over trees of depth 0, 1 and 2, exactly.
+# The constrained argmax (C-AMO) over trees of depth 0, 1 and 2, exactly: the first score is maximised subject to a
+# lower bound on the second.
 #
-# Of two scores the first is to be large and the second is to reach a limit. Below a root the two sides are free of each
-# other, and only points of their frontiers can be best: those of the left are gone through by rising second, and the
-# best partner on the right moves the other way. So a root takes as many steps as it has points, not as it has pairs of
-# them, and nothing has to be thinned or rounded.
+# Below a root the two sides are independent, and only points of their frontiers can be optimal: as the second of the
+# left point rises, the best partner on the right moves the other way. So a root takes as many steps as it has points,
+# not pairs of points, and nothing has to be thinned or rounded.
 
 
 NO_THINNING = 1 << 62  # points of a side
@@ -271,9 +271,9 @@ NO_THINNING = 1 << 62  # points of a side
 
 @kernel
 def best_pair(fronts: SideFronts, least: float, tie: float) -> tuple[float, IntArray]:
-    """The largest sum of first under a root of a feature with a sum of second of `least` or more, and its origin (7,).
+    """Return the largest sum of first under a root of a feature with a sum of second ≥ `least`, and its origin (7,).
 
-    −∞ where there is none. Roots are counted from the first of the feature, and a later one must gain more than `tie`.
+    −∞ if there is none. Roots are counted from the first of the feature; a later one must gain more than `tie`.
     """
     lengths, first, second = fronts.lengths, fronts.first, fronts.second
     best = -np.inf
@@ -306,9 +306,9 @@ def best_within(
     limits: TreeLimits,
     leaf: SmallestLeaf | None,
 ) -> Node | None:
-    """The tree of largest Σ first among those with Σ second ≥ least, both (n, A); None where there is none.
+    """Return the tree of largest Σ first among those with Σ second ≥ least, both (n, A); None if there is none.
 
-    Of equals (to rounding) the one of fewest tests, then the first.
+    Ties (to rounding) go to the fewest tests, then to the first.
     """
     both = np.concatenate((first, second), axis=1)
     ties = FRONT_TIE_SHARE * float(np.abs(first).sum()), FRONT_TIE_SHARE * float(np.abs(second).sum())

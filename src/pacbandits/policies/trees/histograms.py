@@ -1,4 +1,4 @@
-"""Sums of scores by the bins of one feature and of two: all that the search for a tree needs of the data."""
+"""Sums of scores by the bins of one and of two features, which determine the best tree; minimum leaf shares."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pacbandits.policies.trees.tree_policy import Node
 from pacbandits.progress import count_aloud
 from pacbandits.schema import Fields
 
-# The two sides of a root, split after split: what a search for trees walks along.
+# The two sides of a root, from one split to the next.
 
 
 @kernel
 def side_totals(side: FloatArray, first: int, last: int) -> FloatArray:
-    """The sum (W,) of a side's scores, from its sums over the bins of one feature."""
+    """Return the total (W,) of a side's scores, from its sums over the bins of one feature."""
     total = np.zeros(side.shape[1])
     for b in range(first, last):
         for a in range(side.shape[1]):
@@ -33,7 +33,7 @@ def side_totals(side: FloatArray, first: int, last: int) -> FloatArray:
 
 @kernel
 def bin_moved(layout: Layout, j: int, split: int) -> tuple[int, bool]:
-    """Which bin of feature j a split sends left besides those of the split before, and whether these stay there."""
+    """Return the bin of feature j that a split adds to the left, and whether bins of the previous split stay."""
     r: int = layout.run_starts[j]
     while split >= layout.run_splits[r + 1]:
         r += 1
@@ -43,25 +43,25 @@ def bin_moved(layout: Layout, j: int, split: int) -> tuple[int, bool]:
 
 @kernel
 def next_left(left: FloatArray, block: FloatArray, moved: int, adding: bool) -> None:
-    """Move `left` (all bins, W) to the next split of a root feature: add the bin that it moves, or take it alone."""
+    """Update `left` (all bins, W) to the next split of a root feature: add the moved bin, or replace by it."""
     for b in range(left.shape[0]):
         for a in range(left.shape[1]):
             left[b, a] = block[moved, b, a] + (left[b, a] if adding else 0.0)
 
 
-# What the exact search for trees may take, in memory and in time, before it computes anew or rounds outward.
+# Memory and time limits of the exact search, beyond which sums are recomputed or frontiers rounded outward.
 
 
 @dataclass(frozen=True)
 class TreeLimits:
-    """Limits of the search for trees of depth 2; no limit changes the argmax, and a frontier that is rounded says so.
+    """Limits of the search for trees of depth 2; none changes the argmax, and a rounded frontier is flagged.
 
-    kept_bytes: joint sums that take more are made anew for each root feature: twice the additions, hardly any memory.
-    pairs: sides of roots are thinned when all roots together would have more pairs of points (a second of work).
-    side_points: but no side is thinned to fewer points.
-    intervals: into how many intervals the first score is cut: enough that hardly more pairs than the frontier's own
-        survive the scan, few enough for the cache.
-    survivors: when more pairs survive (scores that mirror each other), the intervals' corners become the frontier.
+    kept_bytes: larger joint sums are recomputed for each root feature: twice the additions, little memory.
+    pairs: sides of roots are thinned if all roots together would have more pairs of points (a second of work).
+    side_points: no side is thinned to fewer points.
+    intervals: the number of intervals of the first score: enough that few pairs beyond the frontier's own survive the
+        scan, few enough for the cache.
+    survivors: if more pairs survive (scores that mirror each other), the intervals' corners become the frontier.
     """
 
     kept_bytes: int = 1 << 30
@@ -71,17 +71,17 @@ class TreeLimits:
     survivors: int = 2_000_000
 
     def points_of_a_side(self, n_splits: int) -> int:
-        """How many points a side of a root keeps at the most, with so many roots."""
+        """Return the maximum number of points of a side of a root, given the number of splits."""
         return max(self.side_points, math.isqrt(self.pairs // n_splits))
 
 
-# Rows that are sorted and added up together: a few megabytes of scores and codes.
+# Rows that are sorted and summed together: a few megabytes of scores and codes.
 STRETCH_ROWS = 1 << 14
 
 
 @kernel
 def sum_one(codes: Codes, scores: FloatArray, starts: IntArray) -> FloatArray:
-    """Sums (all bins, W) of the scores (n, W) in each bin of each feature."""
+    """Return the sums (all bins, W) of the scores (n, W) in each bin of each feature."""
     n, width = scores.shape
     out = np.zeros((starts[-1], width))
     for r in range(n):
@@ -94,9 +94,9 @@ def sum_one(codes: Codes, scores: FloatArray, starts: IntArray) -> FloatArray:
 
 @kernel
 def sum_two(codes: Codes, scores: FloatArray, starts: IntArray, j: int, least: int, out: FloatArray) -> None:
-    """Add to out (bins of j, all bins, W) the scores (n, W) by the bins of feature j and of any k ≥ least.
+    """Add to out (bins of j, all bins, W) the scores (n, W) by the bins of feature j and of each feature k ≥ least.
 
-    Rows are taken a stretch at a time, and in it bin by bin of j, so that both the rows and the sums being
+    Rows are processed in stretches, sorted by the bin of j within each, so that both the rows and the sums being
     added to (all bins × W) stay in cache. Rows that share a sum keep their order, so that it does not depend
     on which of its two features came first.
     """
@@ -126,7 +126,7 @@ def sum_two(codes: Codes, scores: FloatArray, starts: IntArray, j: int, least: i
 
 @kernel
 def mirror(sums: FloatArray, starts: IntArray, j: int) -> None:
-    """Fill the bins of feature j against those of all features before it from the other half of `sums`."""
+    """Fill the sums of feature j against all earlier features from the other half of the symmetric `sums`."""
     for b in range(starts[j], starts[j + 1]):
         for c in range(starts[j]):
             for a in range(sums.shape[2]):
@@ -137,14 +137,14 @@ class PairSums(Protocol):
     """Sums of scores by the bins of two features."""
 
     def of(self, feature: int) -> FloatArray:
-        """Sums (bins of the feature, all bins, W)."""
+        """Return the sums (bins of the feature, all bins, W)."""
         ...
 
 
 class Histograms:
     """Sums of scores (n, W) by the bins of two features, one root feature at a time.
 
-    They are kept, and each pair of features added up once, while they take at most `kept_bytes`.
+    They are cached, and each pair of features is summed once, if they take at most `kept_bytes`.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Histograms:
             self._over_features(lambda j: mirror(kept, layout.starts, j))
 
     def of(self, feature: int) -> FloatArray:
-        """Sums (bins of the feature, all bins, W)."""
+        """Return the sums (bins of the feature, all bins, W)."""
         if self.kept is not None:
             return self._slab(self.kept, feature)
         starts = self.layout.starts
@@ -179,7 +179,7 @@ class Histograms:
 
 
 def each(task: Callable[[int], None], *, count: int, what: str = "feature") -> None:
-    """Call `task(i)` for every i < count, all cores at once, one by one: features differ in their work."""
+    """Call `task(i)` for every i < count on all cores, one i at a time, as features differ in their work."""
     done = count_aloud(what, count)
 
     def run(start: int, stop: int) -> None:
@@ -190,18 +190,18 @@ def each(task: Callable[[int], None], *, count: int, what: str = "feature") -> N
     over_cores(run, count=count, chunks_per_core=max(count, 1))
 
 
-# The smallest leaf: trees each leaf of which holds at least a given share of the contexts that were known.
+# Minimum leaf share: trees whose leaves each hold at least a given share of the known contexts.
 
 
-SHARE_ROUNDING = 1e-9  # by which a leaf may seem smaller than it is
+SHARE_ROUNDING = 1e-9  # tolerance for rounding
 
 
 @dataclass(frozen=True, eq=False)
 class SmallestLeaf:
-    """What every leaf of a tree must hold.
+    """The minimum share of known contexts in every leaf of a tree.
 
-    share: of the known contexts, at least.
-    known: these contexts, told apart by what trees may ask.
+    share: the minimum share.
+    known: the known contexts, by the bins of the trees.
     """
 
     share: float
@@ -212,26 +212,26 @@ class SmallestLeaf:
 
     @property
     def least(self) -> float:
-        """The share, less rounding."""
+        """The minimum share, less rounding."""
         return self.share - SHARE_ROUNDING
 
     @cached_property
     def roots(self) -> BoolArray:
-        """Which splits (S,) leave enough on either side."""
+        """The mask (S,) of splits that leave at least the minimum share on both sides."""
         known, layout = self.known, self.known.bins.layout
         if known.bins.n_splits == 0:
             return np.empty(0, dtype=np.bool_)
         return both_large(sum_one(known.codes, known.weights[:, None], layout.starts), layout, self.least)
 
     def below(self, j: int) -> BoolArray:
-        """Which splits (splits of j, 2, S + 1) may follow on the left and the right of each split of feature j.
+        """Return which splits (splits of j, 2, S + 1) are allowed on the left and right of each split of feature j.
 
-        The last of each row says whether the split of feature j may be at all.
+        The last entry of each row says whether the split of feature j itself is allowed.
         """
         return large_below(self._histograms.of(j), j, self.known.bins.layout, self.least)
 
     def holds(self, root: Node) -> bool:
-        """Whether every leaf of a tree is large enough."""
+        """Return whether every leaf of a tree is large enough."""
         known = self.known.contexts
 
         def fits(node: Node, here: BoolArray) -> bool:
@@ -243,7 +243,7 @@ class SmallestLeaf:
         return fits(root, np.ones(len(known), dtype=np.bool_))
 
     def describe(self) -> str:
-        """The same in words."""
+        """Describe the minimum share."""
         return f"each leaf with {100 * self.share:g} % or more of {self.known.n:,} known contexts"
 
     def to_json(self) -> dict[str, Any]:
@@ -251,7 +251,7 @@ class SmallestLeaf:
 
     @classmethod
     def from_json(cls, given: Fields) -> SmallestLeaf:
-        """What `to_json` wrote."""
+        """Read a minimum share from the output of `to_json`."""
         given.check_known(("share", "known"))
         return cls(given.number("share"), KnownContexts.from_json(given.fields("known", of="known contexts")))
 
@@ -262,7 +262,7 @@ class SmallestLeaf:
 
 @kernel
 def both_large(sums: FloatArray, layout: Layout, least: float) -> BoolArray:
-    """Which splits (S,) leave `least` or more on either side; sums (all bins, 1)."""
+    """Return which splits (S,) leave at least `least` on both sides; sums (all bins, 1)."""
     run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
     total = side_totals(sums, layout.starts[0], layout.starts[1])[0]
     out = np.empty(run_splits[-1], dtype=np.bool_)
@@ -276,7 +276,7 @@ def both_large(sums: FloatArray, layout: Layout, least: float) -> BoolArray:
 
 @kernel
 def large_below(block: FloatArray, j: int, layout: Layout, least: float) -> BoolArray:
-    """Which splits may follow on either side of each split of feature j (splits of j, 2, S + 1), as `below` has it.
+    """Return the splits allowed on both sides of each split of feature j (splits of j, 2, S + 1), see `below`.
 
     block (bins of j, all bins, 1): sums by the bins of j and of every feature.
     """

@@ -1,4 +1,4 @@
-"""Trees on a CUDA card: their sums over rows, what they do, and the best of them."""
+"""Decision trees on a CUDA device: sums over rows, actions, and the best tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pacbandits.records import Log
 
 
 def wanted_codes(bins: Bins) -> Wanted:
-    """The codes of rows, as a question wants them."""
+    """Return the request for the bin codes of rows."""
 
     def make(_: int, block: Log) -> Parts:
         codes = bins.encode(block.contexts)
@@ -32,15 +32,15 @@ def wanted_codes(bins: Bins) -> Wanted:
 
 
 def codes_on_card(stretch: Stretch, bins: Bins) -> Any:
-    """The codes (n, d or more) of the rows of a stretch."""
+    """Return the codes (n, d or more) of the rows of a stretch, on the device."""
     return stretch.get(wanted_codes(bins))[0]["codes"]
 
 
 def add_tree_sums(stretch: Stretch, bins: Bins, scores: Any, sums: Any, *, depth: int, at: int = 0) -> None:
-    """Add the scores (n, W) of a stretch's rows, int64 on the card, to what trees of a depth are searched by.
+    """Add the scores (n, W) of a stretch's rows, int64 on the device, to the sums that determine trees of a depth.
 
-    sums: (all bins, all bins, W'), (all bins, W') or (1, W') for depth 2, 1 and 0; from column `at` on. Bins are also
-    summed against those of earlier features.
+    sums: (all bins, all bins, W'), (all bins, W') or (1, W') for depth 2, 1 and 0; from column `at` on. Both halves of
+    the symmetric sums are filled.
     """
     starts, width = bins.layout.starts, int(scores.shape[1])
     if depth == 0:
@@ -57,17 +57,17 @@ def add_tree_sums(stretch: Stretch, bins: Bins, scores: Any, sums: Any, *, depth
 
 
 def actions_on_card(codes: Any, bins: Bins, roots: Sequence[Node]) -> Any | None:
-    """What trees do (trees, n) with rows on the card; None where one of them is too deep, or asks what bins do not."""
+    """Return the actions (trees, n) of trees on rows on the device; None if `small_tree` rejects one."""
     trees = [small_tree(root, bins) for root in roots]
     return None if any(tree is None for tree in trees) else leaves_of(codes, [tree for tree in trees if tree])
 
 
 def small_tree(root: Node, bins: Bins) -> SmallTree | None:
-    """A tree by the bins of features; None where it is deeper than 2, or asks what bins do not."""
+    """Return a tree in terms of bins; None if it is deeper than 2 or has a test that is not in the bins."""
     features, lefts, ends = [0, 0, 0], np.ones((3, MOST_BINS), dtype=np.bool_), list[int]()
 
     def ask(place: int, node: Node) -> tuple[Node, Node] | None:
-        """What follows a node, left and right; bins that go left are noted."""
+        """Record the bins that a node sends left; return its left and right outcomes, None for an unknown test."""
         if not isinstance(node, TreeSplit):
             return node, node
         split = bins.places.get(node.test)
@@ -90,7 +90,7 @@ def small_tree(root: Node, bins: Bins) -> SmallTree | None:
 
 
 def numbered(root: Node) -> Node:
-    """The tree with the number of each leaf, left to right from 0, in the place of its action."""
+    """Return the tree with each leaf's action replaced by its number, left to right from 0."""
 
     def number(node: Node, first: int) -> Node:
         if not isinstance(node, TreeSplit):
@@ -101,9 +101,9 @@ def numbered(root: Node) -> Node:
 
 
 def best_tree_on_card(bins: Bins, arranged: Arranged, scores: Any) -> Node:
-    """The best tree of depth 2 or less for scores (n, A), int64 on the card; of equals the simplest, then the first.
+    """Return the best tree of depth at most 2 for scores (n, A), int64 on the device; ties go to the simplest, first.
 
-    The same as `best_tree` finds; values are compared as there.
+    It is the tree of `best_tree`, with the same comparison of values.
     """
     cp, layout = cupy(), bins.layout
     if bins.n_splits == 0:
@@ -116,7 +116,7 @@ def best_tree_on_card(bins: Bins, arranged: Arranged, scores: Any) -> Node:
 
 
 def best_by_sums_on_card(bins: Bins, sums: Any) -> Node:
-    """The same by the sums (all bins, all bins, A) of scores in the bins of any two features."""
+    """Return the best tree of depth at most 2 by the sums (all bins, all bins, A) over pairs of features."""
     cp, layout, d = cupy(), bins.layout, len(bins.features)
     values = cp.asnumpy(
         root_values(

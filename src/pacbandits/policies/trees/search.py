@@ -1,4 +1,4 @@
-"""The best tree of depth 0, 1 or 2 for given scores, exactly."""
+"""Search for the best tree: exact at depth 0, 1 and 2, heuristic for deeper trees."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from pacbandits.policies.trees.histograms import (
 )
 from pacbandits.policies.trees.tree_policy import Node, TreeSplit, branch, leaves
 
-# Values this close, relative to the sum of all |scores|, are taken for equal: sums differ by as much in rounding.
+# Values this close, relative to the sum of all |scores|, count as equal: sums differ by as much in rounding.
 TREE_TIE_SHARE = 1e-12
-# Where no split is ruled out: of a side, and below each root.
+# Masks for "every split is allowed": on a side, and below each root.
 ALL_SPLITS: BoolArray = np.empty(0, dtype=np.bool_)
 ALL_BELOW: BoolArray = np.empty((0, 0, 0), dtype=np.bool_)
 
@@ -37,13 +37,13 @@ ALL_BELOW: BoolArray = np.empty((0, 0, 0), dtype=np.bool_)
 def best_stump(
     sums: FloatArray, total: FloatArray, layout: Layout, tie: float, allowed: BoolArray
 ) -> tuple[float, int, int, int]:
-    """The best tree of depth 0 or 1: its value, its split (−1: none) and the actions left and right of it.
+    """Return the best tree of depth 0 or 1: its value, its split (−1: none) and the actions left and right of it.
 
         max_{k,t} [ max_a L_{kt}(a) + max_a (total(a) − L_{kt}(a)) ],   L_{kt} = sums left of split t of
         feature k
 
-    sums (all bins, A), total (A,). A split must gain more than `tie` over what came before it. allowed (S, or more):
-    which splits are; empty where all are.
+    sums (all bins, A), total (A,). A split must gain more than `tie` over the best so far. allowed (S, or more): the
+    splits that are allowed; empty if all are.
     """
     run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
     n_actions = total.shape[0]
@@ -83,7 +83,7 @@ def best_stump(
 
 @kernel
 def both_sides(block: FloatArray, sent_left: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Sums (all bins, W) left and right of a split that sends these bins left; block (bins of it, all bins, W)."""
+    """Return sums (all bins, W) left and right of a split that sends these bins left; block (own bins, all bins, W)."""
     left, right = np.zeros(block.shape[1:]), np.zeros(block.shape[1:])
     for b in range(block.shape[0]):
         if sent_left[b]:
@@ -95,10 +95,10 @@ def both_sides(block: FloatArray, sent_left: BoolArray) -> tuple[FloatArray, Flo
 
 @kernel
 def root_values(block: FloatArray, j: int, layout: Layout, tie: float, allowed: BoolArray, out: FloatArray) -> None:
-    """The value of the best tree of depth 2 whose root is a split of feature j, into the split's place in out.
+    """Write to `out`, at each split of feature j, the value of the best tree of depth 2 with that root.
 
-    block (bins of j, all bins, A): the sums by the bins of j and of every feature. allowed: what `SmallestLeaf.below`
-    says of feature j; empty where all trees are. A root that is not is worth −∞.
+    block (bins of j, all bins, A): the sums by the bins of j and of every feature. allowed: `SmallestLeaf.below` of
+    feature j; empty if all trees are allowed. A root that is not allowed has value −∞.
     """
     starts, split_starts = layout.starts, layout.split_starts
     whole = np.zeros((block.shape[1], block.shape[2]))
@@ -131,9 +131,9 @@ def best_tree(
     kept_bytes: int = TreeLimits.kept_bytes,
     leaf: SmallestLeaf | None = None,
 ) -> Node:
-    """The best tree of at most the given depth for scores (n, A); of equals the simplest, then the first.
+    """Return the best tree of at most the given depth for scores (n, A); ties go to the simplest, then the first.
 
-    leaf: what each leaf must hold; None where any will do.
+    leaf: the minimum share of each leaf; None without one.
     """
     layout = bins.layout
     tie = TREE_TIE_SHARE * float(np.abs(scores).sum())
@@ -149,9 +149,9 @@ def best_tree(
 
 
 def best_by_pairs(bins: Bins, pairs: PairSums, *, tie: float, leaf: SmallestLeaf | None) -> Node:
-    """The best tree of depth 2 or less by the sums of scores in the bins of any two features; of equals as above.
+    """Return the best tree of depth at most 2 by sums over the bins of pairs of features; ties as in `best_tree`.
 
-    tie: what a tree must gain over another to be better.
+    tie: the gain that makes a tree better than another.
     """
     layout, roots = bins.layout, ALL_SPLITS if leaf is None else leaf.roots
     below: Callable[[int], BoolArray] = (lambda j: ALL_BELOW) if leaf is None else leaf.below
@@ -179,21 +179,21 @@ def best_by_pairs(bins: Bins, pairs: PairSums, *, tie: float, leaf: SmallestLeaf
 def best_by_bins(
     bins: Bins, sums: FloatArray, total: FloatArray, *, tie: float, allowed: BoolArray
 ) -> tuple[float, Node]:
-    """The best tree of depth 1 or less, and its value, by the sums (all bins, A) of scores in each bin, and of all."""
+    """Return the value and the best tree of depth at most 1, by sums of scores (all bins, A) and their total (A,)."""
     value, split, left, right = best_stump(sums, total, bins.layout, tie, allowed)
     return value, left if split < 0 else branch(bins.test(split), left, right)
 
 
-# Roots of deep trees: what the best tree of depth 3 under each of them is worth, and which to look at first.
+# Roots of deep trees: the value of the best tree of depth 3 under each root, and a shortlist of roots.
 
 
 class SortedRows(NamedTuple):
     """Rows sorted by the bins of one feature.
 
-    feature: which.
+    feature: the feature.
     codes (n, d): the bins of the rows.
-    scores (n, A): of the rows.
-    edges (bins + 1,): where each bin of the feature begins.
+    scores (n, A): the scores of the rows.
+    edges (bins + 1,): the first row of each bin of the feature.
     """
 
     feature: int
@@ -203,7 +203,7 @@ class SortedRows(NamedTuple):
 
     @classmethod
     def by(cls, feature: int, codes: Codes, scores: FloatArray, *, n_bins: int) -> SortedRows:
-        """Rows of any order, sorted."""
+        """Sort rows by the bins of a feature."""
         order = np.argsort(codes[:, feature], kind="stable")
         counts = np.bincount(codes[:, feature], minlength=n_bins)
         edges = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
@@ -214,10 +214,10 @@ class SortedRows(NamedTuple):
 def best_below(
     rows: SortedRows, k: int, whole: FloatArray, wanted: BoolArray, layout: Layout, tie: float, out: FloatArray
 ) -> None:
-    """The value of the best tree of depth 2 that first tests feature k, on either side of each split of the rows' own.
+    """Compute the best tree of depth 2 with root feature k, on either side of each split of the rows' own feature.
 
-    whole (bins of k, all bins, A): the sums over all rows. wanted (S,): of which splits. The values go to
-    out (2, d, S): left and right, but for splits that are not wanted or do not part the rows.
+    whole (bins of k, all bins, A): the sums over all rows. wanted (S,): the splits to evaluate. The values are written
+    to out (2, d, S), left and right, except for splits that are not wanted or do not divide the rows.
     """
     j, codes, scores, edges = rows
     starts, split_starts = layout.starts, layout.split_starts
@@ -232,7 +232,7 @@ def best_below(
         if not adding:
             left[:] = 0.0
             size = 0
-        # starts[0] is 0; a number that the compiler knows would have this compiled once more, for that number.
+        # starts[0] is 0; passing a literal would compile the kernel again for that constant.
         sum_two(codes[begin:end], scores[begin:end], starts, k, starts[0], left)
         size += end - begin
         if not wanted[split] or size == 0 or size == codes.shape[0]:
@@ -244,9 +244,9 @@ def best_below(
 
 
 def values_of_roots(bins: Bins, codes: Codes, scores: FloatArray, *, width: int, tie: float) -> FloatArray:
-    """The value (S,) of the best tree of depth 3 under each root that parts the rows; −∞ for those not tried.
+    """Return the value (S,) of the best tree of depth 3 under each root that divides the rows; −∞ for those not tried.
 
-    At most `width` roots are tried, those that promise most at depth 2.
+    At most `width` roots are tried, chosen by their value at depth 2.
     """
     layout, n_features = bins.layout, len(bins.features)
     histograms = Histograms(codes, scores, layout)
@@ -270,7 +270,7 @@ def values_of_roots(bins: Bins, codes: Codes, scores: FloatArray, *, width: int,
 
 
 def shortlist(values: FloatArray, layout: Layout, *, most: int, tie: float) -> list[int]:
-    """Up to `most` roots of large value (S,), first those that lead their neighbours, whose values are much alike."""
+    """Return up to `most` roots of large value (S,), local maxima first, as neighbouring thresholds are much alike."""
     starts, adding = layout.run_splits, layout.adding
     peaks = np.ones(len(values), dtype=np.bool_)
     for r in np.flatnonzero(adding & (np.diff(starts) > 0)):
@@ -282,7 +282,7 @@ def shortlist(values: FloatArray, layout: Layout, *, most: int, tie: float) -> l
 
 
 def leading(values: FloatArray, *, most: int, tie: float) -> list[int]:
-    """The places of up to `most` of the largest values that are finite; of values a tie apart the first comes first."""
+    """Return the indices of up to `most` of the largest finite values; within a tie the first comes first."""
     left = values.copy()
     found: list[int] = []
     while len(found) < min(most, len(values)) and left.max() > -np.inf:
@@ -291,20 +291,20 @@ def leading(values: FloatArray, *, most: int, tie: float) -> list[int]:
     return found
 
 
-# How a deep tree is grown: three tests ahead, and then tests are moved while that gains.
+# Growth of a deep tree: a lookahead of three tests, then local improvement of tests.
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard the search for a deep tree tries.
+    """The effort of the search for a deep tree.
 
-    root_sums: how many sums are compared in search of the root of a tree of depth 3 (a tenth of a second for the
-        default); they say how many roots are tried, and in deeper trees under how many roots whole trees are grown.
-    node_sums: how many are compared at each of the many nodes of a deeper tree.
-    least_roots: how many roots are tried in any case.
-    least_grown: under how many roots a tree of depth 4 is grown to the end at the least. With each level more it is a
-        quarter of them, and never less than one.
-    most_grown: and at the most.
+    root_sums: sums compared to find the root of a tree of depth 3 (a tenth of a second for the default); they
+        determine how many roots are tried, and in deeper trees under how many roots whole trees are grown.
+    node_sums: sums compared at each of the many nodes of a deeper tree.
+    least_roots: the minimum number of roots tried.
+    least_grown: the minimum number of roots under which a tree of depth 4 is grown fully. Each further level divides
+        it by four, down to one.
+    most_grown: the maximum number of such roots.
     """
 
     root_sums: int = 13_000_000
@@ -314,14 +314,14 @@ class Effort:
     most_grown: int = 8
 
     def roots_tried(self, depth: int, *, sums: int) -> int:
-        """How many roots are tried with exact trees of depth 2 below; sums: compared on either side of a root."""
+        """Return how many roots are tried with exact trees of depth 2 below; sums: compared on each side of a root."""
         affordable = self.root_sums if depth == 3 else self.node_sums
         return max(self.least_roots, affordable // sums)
 
     def trees_grown(self, depth: int, at: int, *, sums: int) -> int:
-        """Under how many roots of a node trees are grown, in a tree of one depth where another is left.
+        """Return under how many roots of a node trees are grown, in a tree of depth `depth` with `at` levels left.
 
-        One at depth 3, where the best has been seen already.
+        One at depth 3, where the best root is already known.
         """
         if at == 3:
             return 1
@@ -331,12 +331,12 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class DeepSearch:
-    """The search for a tree that is large on given scores.
+    """The search for a tree of large value on given scores.
 
-    bins: what trees may test.
+    bins: the tests that trees may use.
     codes (n, d): the bins of the rows.
-    scores (n, A): of the rows.
-    depth: of the tree at the most; 3 or more.
+    scores (n, A): the scores of the rows.
+    depth: the maximum depth of the tree, 3 or more.
     effort: how hard to try.
     """
 
@@ -352,30 +352,30 @@ class DeepSearch:
 
     @cached_property
     def ceilings(self) -> FloatArray:
-        """What no action of a row (n,) exceeds."""
+        """The largest score (n,) of each row."""
         return self.scores.max(axis=1)
 
     @cached_property
     def sums(self) -> int:
-        """How many sums are compared on either side of a root, to find the best tree of depth 2 there."""
+        """The number of sums compared on either side of a root to find the best tree of depth 2 there."""
         return max(1, self.bins.n_splits * int(self.bins.layout.starts[-1]) * self.scores.shape[1])
 
     @cached_property
     def width(self) -> int:
-        """How many roots are tried with exact trees of depth 2 below."""
+        """The number of roots tried with exact trees of depth 2 below."""
         return self.effort.roots_tried(self.depth, sums=self.sums)
 
     def tries(self, depth: int) -> int:
-        """Under how many roots of a node trees are grown."""
+        """Return under how many roots of a node trees are grown."""
         return self.effort.trees_grown(self.depth, depth, sums=self.sums)
 
     @property
     def complete(self) -> bool:
-        """Whether all trees are looked at: those of depth 3, when their roots are few enough."""
+        """Whether all trees are covered: at depth 3, with few enough roots."""
         return self.depth == 3 and self.width >= self.bins.n_splits
 
     def best(self) -> Node:
-        """The better of two trees: one grown from the root, and the exact tree of depth 2 with its leaves grown on."""
+        """Return the better of two trees: one grown from the root, and the best of depth 2 with its leaves grown."""
         rows = np.arange(len(self.codes))
         shallow = self.shallow(rows, 2)
         tree = self.better(self.grown(rows, self.depth), shallow, rows)
@@ -385,14 +385,14 @@ class DeepSearch:
         return self.pruned(tree, rows)
 
     def shortfall(self) -> float:
-        """How far the value of `best` is below that of the best tree of depth 3."""
+        """Return the value of the best tree of depth 3 minus that of `best`; 0 up to rounding."""
         rows = np.arange(len(self.codes))
         found = self.value(self.best(), rows)
         missed = max([0.0, *(self._values_of_roots(rows, width=self.bins.n_splits) - found)])
         return missed if missed > self.tie else 0.0
 
     def grown(self, rows: IntArray, depth: int) -> Node:
-        """A tree for these rows: below each of the roots that lead at depth 3, two more grown likewise."""
+        """Return a tree for these rows: below each of the leading roots at depth 3, two subtrees grown the same way."""
         best = self.shallow(rows, depth)
         perfect = self.value(best, rows) >= float(self.ceilings[rows].sum()) - self.tie
         if depth <= 2 or perfect or self.bins.n_splits == 0:
@@ -406,7 +406,7 @@ class DeepSearch:
         return best if moved is best else self.settled(moved, rows, depth)
 
     def refined(self, node: Node, rows: IntArray, depth: int) -> Node:
-        """The tree with its leaves grown on, as far as the depth allows."""
+        """Return the tree with its leaves grown to the given depth."""
         if isinstance(node, int):
             return self.grown(rows, depth)
         left = self.goes_left(self.bins.places[node.test], rows)
@@ -414,7 +414,7 @@ class DeepSearch:
         return branch(node.test, then, self.refined(node.otherwise, rows[~left], depth - 1))
 
     def settled(self, node: Node, rows: IntArray, depth: int) -> Node:
-        """The tree improved until no part of it can be: no test, and no subtree of depth 2 that ends at leaves."""
+        """Return the tree improved until no test and no subtree of depth 2 at the leaves can be improved."""
         while True:
             if depth <= 2 or isinstance(node, int):
                 node = self.better(self.shallow(rows, depth), node, rows)
@@ -428,9 +428,9 @@ class DeepSearch:
                 return node
 
     def retested(self, node: Node, rows: IntArray) -> Node:
-        """The tree with the best test for the two subtrees below its root, or one of them alone, if that gains.
+        """Return the tree with the best test for the two subtrees of its root, or one subtree alone, if that gains.
 
-        The subtrees are the two actions of a tree of depth 1, whose scores are what they make of each row.
+        The subtrees act as the two actions of a tree of depth 1, scored by their value on each row.
         """
         if isinstance(node, int):
             return node
@@ -441,7 +441,7 @@ class DeepSearch:
         return self.better(parts[0] if isinstance(stump, int) else TreeSplit(stump.test, *parts), node, rows)
 
     def pruned(self, node: Node, rows: IntArray) -> Node:
-        """The tree without the tests on which nothing depends for these rows."""
+        """Return the tree without the tests that make no difference on these rows."""
         if isinstance(node, int):
             return node
         enough = self.value(node, rows) - self.tie
@@ -452,15 +452,15 @@ class DeepSearch:
         return branch(node.test, self.pruned(node.then, rows[left]), self.pruned(node.otherwise, rows[~left]))
 
     def shallow(self, rows: IntArray, depth: int) -> Node:
-        """The best tree of at most the given depth, or of depth 2 if that is less."""
+        """Return the best tree of depth at most min(depth, 2)."""
         return best_tree(self.bins, self.codes[rows], self.scores[rows], depth=min(depth, 2))
 
     def goes_left(self, split: int, rows: IntArray) -> BoolArray:
-        """Which of the rows pass the test of a split."""
+        """Return which of the rows pass the test of a split."""
         return self.bins.sent_left(split)[self.codes[rows, self.bins.locate(split)[0]]]
 
     def picked(self, node: Node, rows: IntArray) -> FloatArray:
-        """The score of each of the rows under the tree's action."""
+        """Return the score of each row under the tree's action."""
         if isinstance(node, int):
             return self.scores[rows, node]
         left = self.goes_left(self.bins.places[node.test], rows)
@@ -469,13 +469,13 @@ class DeepSearch:
         return out
 
     def value(self, node: Node, rows: IntArray) -> float:
-        """The sum of what the tree scores on the rows."""
+        """Return the total score of the tree on the rows."""
         return float(self.picked(node, rows).sum())
 
     def better(self, new: Node, old: Node, rows: IntArray) -> Node:
-        """The new tree if it gains more than rounding on the old one."""
+        """Return the new tree if it gains more than rounding over the old one, else the old one."""
         return new if self.value(new, rows) > self.value(old, rows) + self.tie else old
 
     def _values_of_roots(self, rows: IntArray, *, width: int) -> FloatArray:
-        """The value (S,) of the best tree of depth 3 for these rows under each of the roots that are tried."""
+        """Return the value (S,) of the best tree of depth 3 for these rows under each root that is tried."""
         return values_of_roots(self.bins, self.codes[rows], self.scores[rows], width=width, tie=self.tie)

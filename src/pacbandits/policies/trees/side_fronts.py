@@ -11,21 +11,21 @@ from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Layout
 from pacbandits.policies.trees.histograms import bin_moved, next_left, side_totals
 
-# Kernels for the frontier of sums: a point of one frontier plus a point of another, over many couples.
+# Kernels for the frontier of sums of two points, one of each frontier of a couple, over many couples.
 
 
 Numbers = TypeVar("Numbers", FloatArray, IntArray)
 
-# Points of a right frontier that are tried together against what is already known to be on the frontier.
+# Points of a right frontier that are compared as a block with the known frontier.
 BLOCK_POINTS = 16
 
 
 class Couples(NamedTuple):
     """Frontiers in couples, one after the other: left, right, left, right, ….
 
-    edges (2 couples + 1,): where each frontier begins among the points.
-    first (m,): of the points; falls along each frontier.
-    second (m,): of the points; rises along each frontier.
+    edges (2 couples + 1,): the first point of each frontier.
+    first (m,): first scores of the points, decreasing along each frontier.
+    second (m,): second scores of the points, increasing along each frontier.
     """
 
     edges: IntArray
@@ -34,10 +34,10 @@ class Couples(NamedTuple):
 
 
 class ScoreIntervals(NamedTuple):
-    """Equal intervals of first.
+    """Equal intervals of the first score.
 
-    low: where the lowest begins.
-    scale: how many go on a unit; 0 when there is but one.
+    low: the lower end of the lowest interval.
+    scale: the number of intervals in a unit; 0 if there is only one.
     """
 
     low: float
@@ -46,7 +46,7 @@ class ScoreIntervals(NamedTuple):
 
 @kernel
 def front_beyond_ties(first: FloatArray, second: FloatArray, tie_first: float, tie_second: float) -> IntArray:
-    """Indices of the frontier, by falling first; a point that gains at most a tie over another is dropped."""
+    """Return the indices of the frontier, by decreasing first; points that gain at most a tie are dropped."""
     order = np.argsort(-first, kind="mergesort")
     count = 0
     best, anchor = -np.inf, np.inf
@@ -65,7 +65,7 @@ def front_beyond_ties(first: FloatArray, second: FloatArray, tie_first: float, t
 
 @kernel
 def grow(array: Numbers, size: int) -> Numbers:
-    """A longer copy, for when `array` is full."""
+    """Return a longer copy, for when `array` is full."""
     out = np.empty(size, dtype=array.dtype)
     for i in range(array.shape[0]):  # a slice would take seconds to compile
         out[i] = array[i]
@@ -74,7 +74,7 @@ def grow(array: Numbers, size: int) -> Numbers:
 
 @kernel
 def largest_above(tops: FloatArray, above: FloatArray) -> None:
-    """above[k] = the largest second of any interval higher than k."""
+    """Set above[k] to the largest second of any interval higher than k."""
     best = -np.inf
     for k in range(above.shape[0] - 1, -1, -1):
         above[k] = best
@@ -83,12 +83,12 @@ def largest_above(tops: FloatArray, above: FloatArray) -> None:
 
 @kernel
 def cut_first(couples: Couples, intervals: int) -> ScoreIntervals:
-    """So many intervals, from the lowest first that matters, that of the pair best in second, to the highest."""
+    """Return intervals of first, from the first of the pair with the largest second to the largest first."""
     edges, first, second = couples
     top = low = high = -np.inf
     for r in range(edges.shape[0] // 2):
         a, b, c = edges[2 * r], edges[2 * r + 1], edges[2 * r + 2]
-        if b == c:  # a root or a split that is not allowed
+        if b == c:  # the root or split is not allowed
             continue
         high = max(high, float(first[a] + first[b]))
         if second[b - 1] + second[c - 1] > top:
@@ -103,10 +103,10 @@ def cut_first(couples: Couples, intervals: int) -> ScoreIntervals:
 def scan_pairs(
     couples: Couples, intervals: ScoreIntervals, tops: FloatArray, pairs: IntArray, start: int, stop: int
 ) -> None:
-    """Gather the pairs of the couples start … stop − 1 into intervals of first.
+    """Assign the pairs of the couples start … stop − 1 to intervals of first.
 
     tops (intervals, 3): the largest second, the first of the pair that has it, the largest first. pairs (intervals, 2):
-    the pair with the largest second; of equals the larger first, then the earlier.
+    the pair with the largest second; ties go to the larger first, then to the earlier.
     """
     edges, first, second = couples
     low, scale = intervals
@@ -116,7 +116,7 @@ def scan_pairs(
         end = edges[2 * r + 2]
         for i in range(edges[2 * r], edges[2 * r + 1]):
             for begin in range(edges[2 * r + 1], end, BLOCK_POINTS):
-                # Whatever the block holds lies below its corner; earlier couples may dominate even that.
+                # The corner of a block dominates its points; earlier couples may dominate even the corner.
                 last = min(begin + BLOCK_POINTS, end)
                 k = max(0, int((first[i] + first[begin] - low) * scale))
                 if second[i] + second[last - 1] <= above[k]:
@@ -140,7 +140,7 @@ def scan_pairs(
 def keep_pairs(
     couples: Couples, intervals: ScoreIntervals, tops: FloatArray, above: FloatArray, most: int, start: int, stop: int
 ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """The pairs that neither a higher interval nor the best pair of their own dominates; it ends once beyond `most`.
+    """Return the pairs not dominated by a higher interval or the best pair of their own; stops once beyond `most`.
 
     Returns first, second, and the left and the right point of each.
     """
@@ -166,14 +166,14 @@ def keep_pairs(
                     f = first[i] + first[j]
                     s = second[i] + second[j]
                     k = max(0, int((f - low) * scale))
-                    # Written in any case and kept if `found` moves on: whether it does is hard to foretell.
+                    # Written in any case, and kept if `found` advances: this avoids an unpredictable branch.
                     fs[found], ss[found] = f, s
                     lefts[found], rights[found] = i, j
                     found += (s > above[k]) & ((f > tops[k, 1]) | (s == tops[k, 0]))
     return fs[:found], ss[:found], lefts[:found], rights[:found]
 
 
-# Frontiers of two scores over the trees of depth 0 and 1, whole and on either side of every root.
+# Frontiers of two scores over the trees of depth 0 and 1, whole and on each side of every root.
 
 
 # Intervals of first for the trees of one side.
@@ -183,10 +183,10 @@ SIDE_INTERVALS = 1024
 class SideFronts(NamedTuple):
     """Frontiers of both sides of every split of a feature, one after the other: left, right, left, right, ….
 
-    lengths (2 splits,): how many points each has.
-    first (m,): of their points.
-    second (m,): of their points.
-    stumps (m, 3): split (−1: none) and the two actions of each point.
+    lengths (2 splits,): the number of points of each.
+    first (m,): first scores of the points.
+    second (m,): second scores of the points.
+    stumps (m, 3): the split (−1: none) and the two actions of each point.
     exact: whether none was thinned.
     """
 
@@ -199,9 +199,9 @@ class SideFronts(NamedTuple):
 
 @kernel
 def sort_leaf(values: FloatArray, order: IntArray) -> None:
-    """Sort the actions in `order` (A,) by falling first, then falling second, then rising action; values (2A,).
+    """Sort the actions in `order` (A,) by decreasing first, then decreasing second, then action; values (2A,).
 
-    Insertion sort: neighbouring splits order actions nearly alike, and `order` comes from the split before.
+    Insertion sort: neighbouring splits order actions similarly, and `order` comes from the previous split.
     """
     n = order.shape[0]
     for i in range(1, n):
@@ -245,9 +245,9 @@ def add_leaf(
 def leaf_fronts(
     sums: FloatArray, total: FloatArray, layout: Layout, tie: float, allowed: BoolArray
 ) -> tuple[Couples, IntArray]:
-    """Frontiers over actions of the two leaves of every split, and the action of each point.
+    """Return the frontiers over actions of the two leaves of every split, and the action of each point.
 
-    First of all comes the leaf without a split, coupled with the point (0, 0), so that the simplest tree comes first.
+    The leaf without a split comes first, coupled with the point (0, 0), so that the simplest tree comes first.
     Frontiers of a split that is not allowed are empty.
     """
     run_bins, run_splits, adding = layout.run_bins, layout.run_splits, layout.adding
@@ -260,7 +260,7 @@ def leaf_fronts(
     order_left: IntArray = np.arange(n_actions)
     order_right: IntArray = np.arange(n_actions)
     left, right = np.empty(2 * n_actions), np.empty(2 * n_actions)
-    # A number that the compiler knows would have callees compiled once more, for that number.
+    # Passing a literal would compile the callee again for that constant.
     end = add_leaf(total, order_left, tie, first, second, action, edges[0])
     edges[1] = end
     first[end], second[end], action[end] = 0.0, 0.0, 0
@@ -289,14 +289,14 @@ def leaf_fronts(
 def stump_front(
     sums: FloatArray, total: FloatArray, layout: Layout, ties: tuple[float, float], allowed: BoolArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """The exact frontier of trees of depth 0 and 1: first, second, origin (m, 3) = split (−1: none), actions.
+    """Return the exact frontier of trees of depth 0 and 1: first, second, origin (m, 3) = split (−1: none), actions.
 
-    sums (all bins, 2A) and total (2A,): columns of the first score, then of the second. allowed
-    (S, or more): which splits are; empty where all are.
+    sums (all bins, 2A) and total (2A,): columns of the first score, then of the second. allowed (S, or more): the
+    splits that are allowed; empty if all are.
     """
     leaves, action = leaf_fronts(sums, total, layout, ties[1], allowed)
     tops = np.full((SIDE_INTERVALS, 3), -np.inf)
-    # No argument is a number that the compiler knows: callees would be compiled once more, for that number.
+    # No argument is a literal, which would compile the callees again for that constant.
     intervals = cut_first(leaves, tops.shape[0])
     pairs = np.empty((SIDE_INTERVALS, 2), dtype=np.int64)
     above = np.empty(SIDE_INTERVALS)
@@ -316,7 +316,7 @@ def stump_front(
 
 @kernel
 def thin(first: FloatArray, second: FloatArray, cap: int) -> IntArray:
-    """Ends of runs of neighbours of a frontier, at most `cap` runs, to be merged into their corners.
+    """Return the ends of runs of neighbouring points of a frontier, at most `cap` runs, to be merged into corners.
 
     A run spans at most 2/(cap − 1) of the frontier's range, first and second added: the corner (largest
     first, largest second) overstates neither score by more.
@@ -340,10 +340,10 @@ def thin(first: FloatArray, second: FloatArray, cap: int) -> IntArray:
 def root_fronts(
     block: FloatArray, j: int, layout: Layout, ties: tuple[float, float], cap: int, allowed: BoolArray
 ) -> SideFronts:
-    """The frontiers of feature j; one of more than `cap` points is thinned. block (bins of j, all bins, 2A).
+    """Return the frontiers of both sides of the splits of feature j; those of more than `cap` points are thinned.
 
-    allowed: what `SmallestLeaf.below` says of feature j; empty where all trees are. Frontiers of a root that is not are
-    empty.
+    block (bins of j, all bins, 2A). allowed: `SmallestLeaf.below` of feature j; empty if all trees are allowed. A root
+    that is not allowed has empty frontiers.
     """
     starts, split_starts = layout.starts, layout.split_starts
     n_splits = split_starts[j + 1] - split_starts[j]

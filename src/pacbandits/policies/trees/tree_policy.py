@@ -1,4 +1,4 @@
-"""Decision trees as policies: tests in the units of the data, pruning, and many trees at once."""
+"""Decision trees as policies: tests in the units of the data, pruning, and joint evaluation of many trees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pacbandits.records.columns import MISSING
 from pacbandits.records.policy import call
 from pacbandits.schema import Fields
 
-# Decision trees as policies: tests in the units of the data, at the leaves one action each.
+# Tests, nodes and tree policies.
 
 
 # More than in any tree this package grows; a file that nests deeper was not written by it.
@@ -37,13 +37,13 @@ _QUESTIONS = ("at_most", "is", "is_missing")
 
 @dataclass(frozen=True)
 class AtMost:
-    """Whether a number is at most a threshold.
+    """The test that a number is at most a threshold.
 
-    A number that is missing passes if `missing` is true, and else does not.
+    A missing number passes only if `missing` is true.
 
     feature: the name of the number.
     threshold: the largest number that passes.
-    missing: whether one that is missing passes; None where none was when the test was thought of.
+    missing: whether a missing number passes; None if no value was missing when the test was learnt.
     """
 
     feature: str
@@ -60,7 +60,7 @@ class AtMost:
         return small | np.isnan(values) if self.missing else small
 
     def describe(self) -> str:
-        # Six digits read well; large numbers (years, amounts, times) need all of theirs.
+        # Six digits read well; large numbers (years, amounts, times) need all their digits.
         name, cut = say_number(self.feature, self.threshold, digits=6 if abs(self.threshold) < 1e5 else 15)
         if self.missing:
             return f"{name} is missing or ≤ {cut}"
@@ -71,13 +71,13 @@ class AtMost:
         return given if self.missing is None else {**given, "missing": self.missing}
 
     def condition(self) -> Condition:
-        """The same for other languages."""
+        """Return the test as a condition for export."""
         return NumberAtMost(self.feature, self.threshold, or_missing=bool(self.missing))
 
 
 @dataclass(frozen=True)
 class IsMissing:
-    """Whether a number is missing.
+    """The test that a number is missing.
 
     feature: the name of the number.
     """
@@ -94,16 +94,16 @@ class IsMissing:
         return {"feature": self.feature, "is_missing": True}
 
     def condition(self) -> Condition:
-        """The same for other languages."""
+        """Return the test as a condition for export."""
         return NumberMissing(self.feature)
 
 
 @dataclass(frozen=True)
 class Is:
-    """Whether a category has a given label; a label the contexts do not know is never met.
+    """The test that a category has a given label; it fails if the contexts do not have the label.
 
     feature: the name of the category.
-    label: the one that passes.
+    label: the label that passes.
     """
 
     feature: str
@@ -123,7 +123,7 @@ class Is:
         return {"feature": self.feature, "is": self.label}
 
     def condition(self) -> Condition:
-        """The same for other languages."""
+        """Return the test as a condition for export."""
         return LabelIs(self.feature, self.label, or_missing=self.label == MISSING)
 
 
@@ -132,11 +132,11 @@ Test = AtMost | Is | IsMissing
 
 @dataclass(frozen=True)
 class TreeSplit:
-    """A test and what follows: another branch or an action.
+    """A test with two outcomes, each another split or an action.
 
-    test: what is asked of a context.
-    then: what follows when it holds.
-    otherwise: what follows when it does not.
+    test: the test of a context.
+    then: the outcome if it holds.
+    otherwise: the outcome if it does not.
     """
 
     test: Test
@@ -148,7 +148,7 @@ Node = TreeSplit | int
 
 
 def branch(test: Test, then: Node, otherwise: Node) -> Node:
-    """A branch, or its one outcome when the test makes no difference."""
+    """Return a split, or its common outcome if both are equal."""
     return then if then == otherwise else TreeSplit(test, then, otherwise)
 
 
@@ -156,8 +156,8 @@ def branch(test: Test, then: Node, otherwise: Node) -> Node:
 class TreePolicy:
     """A decision tree with an action at each leaf; features are found by name on any contexts.
 
-    root: the first branch, or the action of a tree that asks nothing.
-    n_actions: how many actions there are.
+    root: the first split, or the action of a constant tree.
+    n_actions: the number of actions.
     """
 
     root: Node
@@ -177,7 +177,7 @@ class TreePolicy:
         return self._words(None)
 
     def describe_with(self, actions: Sequence[str]) -> str:
-        """The same, with the names of actions (A,) in the place of their numbers."""
+        """Describe the tree with the names of actions (A,) instead of their numbers."""
         return self._words(actions)
 
     def _words(self, actions: Sequence[str] | None) -> str:
@@ -186,7 +186,7 @@ class TreePolicy:
         return "\n".join(lines(self.root, actions))
 
     def renumbered(self, numbers: tuple[int, ...], n_actions: int) -> TreePolicy:
-        """The same policy where action a is called numbers[a], of so many actions."""
+        """Return the same policy with action a renumbered to numbers[a], out of n_actions actions."""
 
         def walk(node: Node) -> Node:
             if isinstance(node, int):
@@ -199,11 +199,11 @@ class TreePolicy:
         return {"kind": self.kind, "n_actions": self.n_actions, "root": to_json(self.root)}
 
     def decision(self) -> RuleList:
-        """A rule for each leaf but the last, left to right."""
+        """Return a rule for each leaf but the last, left to right, and the last as the default."""
         return rule_list(self.root)
 
     def inputs(self) -> Inputs:
-        """The features that its tests are about."""
+        """Return the features that it tests."""
         return inputs_of_conditions(test.condition() for test in tests_of(self.root))
 
     @classmethod
@@ -214,19 +214,19 @@ class TreePolicy:
 
 
 def leaves(node: Node) -> list[int]:
-    """The actions at the leaves, left to right."""
+    """Return the actions at the leaves, left to right."""
     return [node] if isinstance(node, int) else leaves(node.then) + leaves(node.otherwise)
 
 
 def tests_of(node: Node) -> list[Test]:
-    """The tests of all branches, the first one first."""
+    """Return the tests of all splits, in preorder."""
     return [] if isinstance(node, int) else [node.test, *tests_of(node.then), *tests_of(node.otherwise)]
 
 
 def rule_list(node: Node) -> RuleList:
-    """The same as rules of which the first that holds decides.
+    """Return the tree as a rule list, of which the first matching rule decides.
 
-    What fails a test needs no condition of its own: the rules before it have taken all that pass.
+    No rule needs a negated condition: contexts that pass a test are matched by earlier rules.
     """
     if isinstance(node, int):
         return RuleList((), node)
@@ -239,10 +239,10 @@ def rule_list(node: Node) -> RuleList:
 
 
 def actions_of(node: Node, contexts: Contexts) -> IntArray:
-    """The action (n,) of a node on each context."""
+    """Return the action (n,) of a node on each context."""
     if isinstance(node, int):
         return np.full(len(contexts), node, dtype=np.int64)
-    # A leaf is handed over as the number it is: designs ask hundreds of trees about every context.
+    # Leaves stay scalars, for speed: designs evaluate hundreds of trees on every context.
     then, otherwise = (
         np.int64(child) if isinstance(child, int) else actions_of(child, contexts)
         for child in (node.then, node.otherwise)
@@ -251,7 +251,7 @@ def actions_of(node: Node, contexts: Contexts) -> IntArray:
 
 
 def lines(node: TreeSplit, actions: Sequence[str] | None = None) -> list[str]:
-    """The branch in words, one line a test or an outcome; actions (A,): what each is called, if they have names."""
+    """Describe a split, one line for each test or outcome; actions (A,): the names of actions, if any."""
     out: list[str] = []
     for head, child in ((f"if {node.test.describe()}:", node.then), ("else:", node.otherwise)):
         if isinstance(child, int):
@@ -263,14 +263,14 @@ def lines(node: TreeSplit, actions: Sequence[str] | None = None) -> list[str]:
 
 
 def to_json(node: Node) -> dict[str, Any]:
-    """A node as plain JSON types."""
+    """Serialise a node to JSON-compatible values."""
     if isinstance(node, int):
         return {"action": node}
     return {**node.test.to_json(), "then": to_json(node.then), "else": to_json(node.otherwise)}
 
 
 def from_json(value: object, depth: int = 0) -> Node:
-    """The node that `to_json` wrote, or a sentence that says what is wrong."""
+    """Read a node from the output of `to_json`; raise InputError if it is invalid."""
     node = Fields.read(value, of="node of a tree")
     if depth > MOST_NESTED_TESTS:
         raise InputError(f"a tree in JSON may be at most {MOST_NESTED_TESTS} tests deep")
@@ -287,7 +287,7 @@ def from_json(value: object, depth: int = 0) -> Node:
 
 
 def read_test(node: Fields) -> Test:
-    """The test of a node in JSON."""
+    """Read the test of a node in JSON."""
     feature = node.text("feature")
     if "is" in node:
         return Is(feature, node.text("is"))
@@ -298,16 +298,16 @@ def read_test(node: Fields) -> Test:
     return AtMost(feature, node.number("at_most"), node.flag("missing") if "missing" in node else None)
 
 
-# The simplest tree among those that data cannot tell from a given one.
+# Pruning: the simplest tree that data cannot distinguish from a given one.
 
 
 class _Pruned(NamedTuple):
-    """What a node may become.
+    """A pruned form of a node.
 
-    leaves: how many it has then.
-    loss: what that costs, as estimated.
-    square: of the standard error of that.
-    node: what it becomes.
+    leaves: its number of leaves.
+    loss: its estimated loss.
+    square: the squared standard error of the loss.
+    node: the pruned node.
     """
 
     leaves: int
@@ -319,10 +319,10 @@ class _Pruned(NamedTuple):
 def simplest_tree(
     root: Node, contexts: Contexts, losses: FloatArray, squares: FloatArray, *, standard_errors: float
 ) -> Node:
-    """The tree of fewest leaves that loses at most so many standard errors; of equals the one that loses least.
+    """Return the tree with fewest leaves whose loss is within `standard_errors` standard errors; ties by least loss.
 
-    Branches are replaced by the action that loses least there. losses (m, A): what an action costs in the place of the
-    tree's own, as estimated, squares (m, A): of what sums to the square of its standard error.
+    A split is replaced by the action with the least loss there. losses (m, A): the estimated loss of each action
+    relative to the tree's own; squares (m, A): the terms that sum to its squared standard error.
     """
     found = _prunings(root, contexts, losses, squares, np.ones(len(contexts), dtype=np.bool_))
     alike = [one for one in found if one.loss <= standard_errors * math.sqrt(one.square)]
@@ -332,7 +332,7 @@ def simplest_tree(
 def _prunings(
     node: Node, contexts: Contexts, losses: FloatArray, squares: FloatArray, here: BoolArray
 ) -> list[_Pruned]:
-    """The best that a node may become for each number of leaves; here (m,): the contexts that come to it."""
+    """Return the best pruning of a node for each number of leaves; here (m,): the contexts that reach it."""
     if isinstance(node, int):
         return [_Pruned(1, 0.0, 0.0, node)]
     passes = node.test(contexts)
@@ -351,23 +351,23 @@ def _prunings(
 
 
 def leaf_numbers(root: Node, contexts: Contexts) -> IntArray:
-    """The leaf (n,) that each context comes to, left to right from 0."""
+    """Return the leaf (n,) that each context reaches, numbered left to right from 0."""
     if isinstance(root, int):
         return np.zeros(len(contexts), dtype=np.int64)
     then, otherwise = (leaf_numbers(node, contexts) for node in (root.then, root.otherwise))
     return np.where(root.test(contexts), then, otherwise + len(leaves(root.then)))
 
 
-# Many trees at once on few contexts, as a live experiment asks them: what they test is tested once.
+# Joint evaluation of many trees on few contexts, as in a live experiment: each distinct test is evaluated once.
 
 
 class StackedTrees:
-    """Trees laid out as tables of nodes, in which each context goes down all of them together."""
+    """Trees as tables of nodes; each context descends all of them at once."""
 
     def __init__(self, trees: Sequence[TreePolicy]) -> None:
         self._tests: list[Test] = []
         places: dict[Test, int] = {}
-        laid: list[list[tuple[int, int, int, int]]] = []  # test, then, otherwise, action; leaves lead to themselves
+        laid: list[list[tuple[int, int, int, int]]] = []  # test, then, otherwise, action; a leaf points to itself
         self._depth = 0
 
         def lay(node: Node, out: list[tuple[int, int, int, int]], depth: int) -> int:
@@ -393,10 +393,10 @@ class StackedTrees:
         offsets = np.repeat(starts[:-1], np.diff(starts))
         self._roots = starts[:-1, None]
         self._test, self._action = flat[:, 0], flat[:, 3]
-        self._next = np.stack([flat[:, 2] + offsets, flat[:, 1] + offsets])  # where a test fails, and where it holds
+        self._next = np.stack([flat[:, 2] + offsets, flat[:, 1] + offsets])  # the next node: test fails, holds
 
     def __call__(self, contexts: Contexts) -> IntArray:
-        """The action (trees, n) of every tree on each context."""
+        """Return the action (trees, n) of every tree on each context."""
         n = len(contexts)
         at = np.broadcast_to(self._roots, (len(self._roots), n))
         if self._tests:
@@ -408,6 +408,6 @@ class StackedTrees:
 
 
 def stack(policies: Sequence[Policy]) -> StackedTrees | None:
-    """Policies laid out together, if all of them are trees."""
+    """Return the policies as stacked trees; None unless all of them are trees."""
     trees = [policy for policy in policies if isinstance(policy, TreePolicy)]
     return StackedTrees(trees) if len(trees) == len(policies) else None
