@@ -58,7 +58,7 @@ class ToGo:
     plan: Forecast | None
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         plan = None if self.plan is None else self.plan.to_json()
         return {"samples": self.samples, "days": self.days, "plain_trial": self.plain_trial, "plan": plan}
 
@@ -146,7 +146,7 @@ class SegmentAnalysis:
     shares: dict[str, float]
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"where": self.where, "share": self.share, "action": self.action, "shares": self.shares}
 
 
@@ -263,7 +263,7 @@ class GuardrailTest:
         return self.evidence >= self.needed
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return asdict(self) | {"alarm": self.alarm}
 
 
@@ -297,7 +297,7 @@ class GuardrailLook:
         )
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "name": self.rule.name,
             "most": self.rule.most,
@@ -439,7 +439,7 @@ class Look:
     certificate: Certificate | None = field(default=None, compare=False)
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         out = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "certificate"}
         return out | {"arms": list(self.arms), "leaves": list(self.leaves)}
 

@@ -79,7 +79,7 @@ class ExperimentResult:
     look: int | None
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return dict(vars(self))
 
 
@@ -367,7 +367,7 @@ class Seal:
     entries: tuple[Json, ...]
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"head": self.head, "records": self.records, "protocol": self.protocol, "entries": list(self.entries)}
 
 

@@ -92,7 +92,7 @@ class LiveDesign:
 
     @classmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> LiveDesign:
-        """What `to_json` wrote."""
+        """Parse the output of `to_json`."""
         given = Fields.read(value, of="design")
         support = tuple(policy_from_json(one, policies) for one in given.items("support", most=MAX_SUPPORT))
         reference = policy_from_json(given["reference"], policies)
@@ -131,7 +131,7 @@ class Deployed:
         return np.eye(self.n_actions)[self.chosen(contexts)]
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"kind": "deployed", "policy": self.chosen.to_json()}
 
 
