@@ -353,7 +353,7 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
             for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
                 if value is None:
                     continue
-                value = float(value) + 0.0  # turns -0.0 into 0.0: not all databases keep the sign, and it would be hashed
+                value = float(value) + 0.0  # -0.0 becomes 0.0: not all databases keep the sign, which would be hashed
                 before = known.get((row, kind))
                 if before is not None:
                     if before[0] != value:

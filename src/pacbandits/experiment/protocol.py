@@ -169,7 +169,7 @@ class Forecast:
 
     @classmethod
     def of(cls, plan: StudyPlan, *, algorithm: str) -> Forecast:
-        """Return a plan's forecast for a trial by this algorithm: `uniform`, or else that for `coda`."""
+        """Return a plan's forecast for a trial by this algorithm; that for `coda` if the plan has none for it."""
         known = algorithm if algorithm in RIVALS else "coda"
         made, traffic = plan.quantiles(known), plan.supposed.traffic
         days = None
@@ -253,7 +253,7 @@ def spell_duration(seconds: float) -> str:
 # Checks of a protocol: names, actions, contexts, dates, the algorithm.
 
 
-MAX_CONTEXTS = 20_000  # that designs are solved for; more are sampled down to this, which represents the population well enough
+MAX_CONTEXTS = 20_000  # that designs are solved for; of more, a sample this large represents the population well enough
 MAX_ACTIONS = 1_000
 SEED_BITS = 128  # of a drawn seed: too many for a brute-force search
 NO_FEATURES = "the contexts have no features, so nobody could be treated differently; give some columns"
@@ -342,7 +342,7 @@ def check_seed(seed: object) -> int:
 
 
 def check_algorithm(spec: object) -> str:
-    """Return an algorithm spec; raise InputError unless it certifies at interim analyses and its state can be stored."""
+    """Return an algorithm spec; raise InputError unless it certifies along the way and its state can be stored."""
     given = text(spec, name="algorithm")
     find_algorithm(given)
     profile = profile_of(given)
@@ -567,7 +567,7 @@ class ExperimentProtocol:
         return publish(self.to_json())
 
     def to_json(self) -> Json:
-        """Serialise to JSON-compatible values; of the contexts, which are stored separately, only the digest and schema."""
+        """Serialise to JSON-compatible values; of the contexts, stored separately, only the digest and schema."""
         c = self.contexts
         return {
             "format": FORMAT,
