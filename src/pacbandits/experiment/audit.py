@@ -299,8 +299,8 @@ def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> l
 
 
 PROPENSITY_ROUNDING = 1e-9
-# Assumptions of claims that an audit verifies: of all claims, and of those of trials only (not of claims made afterwards
-# by a rule).
+# Assumptions that an audit verifies: of all claims, and of claims of trials only (not of those made afterwards by a
+# rule).
 SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, BETS_FIXED)
 NOTED = "records were made when they say; those up to the head that was noted down, no later than that was noted"
 NOBODY_NOTED = (
