@@ -279,7 +279,8 @@ def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> l
     return faults
 
 
-# The audit of an export: from one file alone, without the database and without the code that wrote it. It checks that
+# The audit of an export, from one file alone: without the database, and without the code that selects rows and rewards
+# (`Snapshot`), which it repeats independently. It shares the formats of records, rounds and hashes. It checks that
 #
 # - the chain is intact: every assignment, outcome and entry is hashed into the recorded heads;
 # - the protocol has the digest in the first entry;
@@ -288,7 +289,7 @@ def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> l
 # - times never decrease; and the value of each reward, which rewards were late and which each design knew follow from
 #   times, from the order of records and from the rule for late rewards: windows that a design or the export treats as
 #   over were over by the time of an earlier record;
-# - the log has all first visits outside the holdout, with the protocol's actions, range and remarks;
+# - the log has all first visits outside the holdout, with the protocol's actions, range and rule for late rewards;
 # - a certificate has the stakes, predictions and leaders of the rounds, the protocol's ε, and its part of δ. If an
 #   action was withdrawn, leaders were chosen anew from the data known before each round; that remains an assumption.
 #
@@ -513,7 +514,7 @@ def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
 
 
 def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
-    """Return faults of the file's log against the records: its rows, contexts, actions, range and remarks."""
+    """Return faults of the file's log against the records: its rows, contexts, actions, range and late rule."""
     log, counted, faults = record.log, np.flatnonzero(record.counted), list[str]()
     if log.units is not None or log.least is not None or log.known is None or log.repeats.max() > 1:
         return ["the log counts rows otherwise than one by one, with all propensities, as they were recorded"]

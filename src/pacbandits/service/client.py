@@ -122,7 +122,7 @@ class Client:
                 raise refused
             time.sleep(wait * random.uniform(0.5, 1.0) if wait == pause else wait)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-        raise AssertionError  # the last round either returns or raises
+        raise AssertionError  # the last attempt either returns or raises
 
 
 class RemoteExperiment:

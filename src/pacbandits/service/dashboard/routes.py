@@ -136,7 +136,7 @@ class Sessions:
 
 
 PREFIX = "/dashboard"
-KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # time that a status is cached; in proportion longer if reading took more than EASY
+KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # a status is cached for 2 s; in proportion longer if reading it took over 0.1 s
 MAX_FORM_BYTES = 16_384
 MAX_LISTED = 200
 WRONG_KEY = "This key opens no experiment. Was all of it copied, was it withdrawn, or is there no experiment yet?"
