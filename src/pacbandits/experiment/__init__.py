@@ -1,1 +1,1 @@
-"""A durable ask/tell experiment: a trial on live traffic, its state in a database, its record sealed."""
+"""Durable ask/tell experiments: a trial on live traffic, its state in a database, its event log hash-chained."""

@@ -1,4 +1,4 @@
-"""Interim analyses: certificate, outlook, segments, and the guardrail."""
+"""Interim analyses: certificate, remaining sample size, segments, and the guardrail."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
     from pacbandits.experiment.store import Snapshot
 
 
-# How far an experiment still has to go: people, days, and what a plain trial would take.
+# The remaining sample size and duration, and the sample size of a plain trial.
 
 
-MIN_TRAFFIC_SECONDS, MIN_TRAFFIC_ROWS = 60.0, 10  # before which nobody knows how many come a day
-TRAFFIC_SECONDS = 7 * 86_400.0  # that the traffic is told by: the last week, as days of the week differ
-LEAST_PROPENSITY = 1e-9  # in place of 0, so that prices are numbers
+MIN_TRAFFIC_SECONDS, MIN_TRAFFIC_ROWS = 60.0, 10  # needed to estimate the traffic
+TRAFFIC_SECONDS = 7 * 86_400.0  # the traffic is that of the last week, as days of the week differ
+LEAST_PROPENSITY = 1e-9  # replaces 0, so that prices are finite
 
 
 @dataclass(frozen=True)
 class ToGo:
-    """What is still missing to the ε that was asked for, as estimated: right to a factor of 2 or so.
+    """An estimate, within a factor of about 2, of the data still needed to certify the ε of the protocol.
 
-    samples: how many more people; None where too little is known to say.
-    days: how many days these take, as people came of late; None likewise.
-    plain_trial: how many people a plain randomised trial would take in all; None likewise.
-    plan: what was foretold.
+    samples: additional sample size; None if the data do not suffice to estimate it.
+    days: the days this takes at the recent traffic; None if unknown.
+    plain_trial: total sample size of a plain randomised trial; None if unknown.
+    plan: the forecast of the plan, if there was one.
     """
 
     samples: int | None
@@ -58,7 +58,7 @@ class ToGo:
     plan: Forecast | None
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         plan = None if self.plan is None else self.plan.to_json()
         return {"samples": self.samples, "days": self.days, "plain_trial": self.plain_trial, "plan": plan}
 
@@ -71,10 +71,10 @@ def look_forward(
     a_day: float | None,
     plan: Forecast | None,
 ) -> ToGo | None:
-    """What is still missing, by a log; a_day: how many people come a day. None where nothing at all is known.
+    """Estimate the data still needed, from a log; None if there is neither a certificate nor a plan.
 
-    How many a plain trial would take is by how much its price, V/d² of the policy that it serves worst, exceeds that of
-    all that was played.
+    a_day: users per day. The sample size of a plain trial is that of this one times the ratio of their prices, where
+    the price is the largest V/d² over policies: of uniform exploration, and of all that was played.
     """
     seen = None if log is None else log.rows_in()
     if certificate is None or seen is None:
@@ -94,7 +94,10 @@ def look_forward(
 
 
 def people_a_day(at: IntArray, *, now: int) -> float | None:
-    """How many came a day of late; at (n,): when each did, in microseconds, in order. None where that is not known."""
+    """Return the recent number of users per day; None if there are too few data.
+
+    at (n,): times of assignment in microseconds, in order.
+    """
     if len(at) < MIN_TRAFFIC_ROWS:
         return None
     since = max(int(at[0]), now - round(TRAFFIC_SECONDS * 1e6))
@@ -106,7 +109,7 @@ def people_a_day(at: IntArray, *, now: int) -> float | None:
 
 
 def _plain_price(certificate: Certificate, seen: Log, policies: PolicyClass) -> float:
-    """How many times the price of what was played uniform exploration has."""
+    """Return the price of uniform exploration divided by that of the propensities played."""
     rows = np.linspace(0, len(seen) - 1, MAX_ROWS_LOOKED_AT).astype(np.int64)
     part = seen if len(seen) <= MAX_ROWS_LOOKED_AT else seen.take(rows)
     fitted = model_from_json(certificate.model).fit(part)
@@ -123,21 +126,21 @@ def _plain_price(certificate: Certificate, seen: Log, policies: PolicyClass) -> 
     return float(plain / same) if same > 0 else math.inf
 
 
-# The leaves of a policy: who they are in words, how many, and what they were given.
+# The segments of a policy: their conditions in words, their sizes, and the actions they were given.
 
 
 EVERYBODY = "everybody"
-MAX_LEAVES = 256  # that are told of
+MAX_LEAVES = 256  # reported
 
 
 @dataclass(frozen=True)
 class SegmentAnalysis:
-    """People whom a policy gives the same action for the same reason.
+    """A segment: the people to whom a policy gives the same action for the same reason.
 
-    where: who they are, in words.
-    share: of all people who came.
-    action: what the policy gives them.
-    shares: by actions, of those among them who got each; empty where nobody came.
+    where: the condition of the segment, in words.
+    share: its share of all people.
+    action: the action that the policy takes.
+    shares: share of the segment's people who got each action, by name; empty if the segment is.
     """
 
     where: str
@@ -146,14 +149,14 @@ class SegmentAnalysis:
     shares: dict[str, float]
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"where": self.where, "share": self.share, "action": self.action, "shares": self.shares}
 
 
 def leaves_of(policy: Policy, log: Log, actions: tuple[str, ...]) -> tuple[SegmentAnalysis, ...]:
-    """The leaves of a policy, from the left; of one that is no tree, all whom it gives the same.
+    """Return the segments of a policy: the leaves of a tree from the left; else one for each action it takes.
 
-    log: who came, and what they got. actions (A,): the names.
+    log: contexts and actions played. actions (A,): names.
     """
     contexts, played = log.contexts, log.actions
     if isinstance(policy, TreePolicy):
@@ -175,7 +178,7 @@ def _leaf(where: str, inside: BoolArray, action: int, played: IntArray, actions:
 def _tree_parts(
     node: Node, contexts: Contexts, here: BoolArray, answers: tuple[tuple[Test, bool], ...]
 ) -> list[tuple[str, BoolArray, int]]:
-    """Words, people (n,) and the action of each leaf; answers: to the tests on the way there."""
+    """Return words, membership (n,) and action of each leaf below a node; answers: to the tests above it."""
     if isinstance(node, int):
         words = [test.describe() if held else _denied(test) for test, held in answers if _tells(test, held, answers)]
         return [(" and ".join(dict.fromkeys(words)) or EVERYBODY, here, node)]
@@ -185,7 +188,7 @@ def _tree_parts(
 
 
 def _tells(test: Test, held: bool, answers: tuple[tuple[Test, bool], ...]) -> bool:
-    """Whether an answer says more than all others together: of two bounds on one side, the tighter does."""
+    """Return whether an answer is not implied by the others: of two bounds on one side, only the tighter is not."""
     if not isinstance(test, AtMost):
         return not (isinstance(test, Is) and not held and _is_known(test.feature, answers))
     others = [
@@ -197,12 +200,12 @@ def _tells(test: Test, held: bool, answers: tuple[tuple[Test, bool], ...]) -> bo
 
 
 def _is_known(feature: str, answers: tuple[tuple[Test, bool], ...]) -> bool:
-    """Whether the label of a feature is known."""
+    """Return whether the answers determine the label of a feature."""
     return any(isinstance(test, Is) and test.feature == feature and held for test, held in answers)
 
 
 def _denied(test: Test) -> str:
-    """What holds of those who fail a test."""
+    """Return the negation of a test in words."""
     if isinstance(test, AtMost):
         name, cut = say_number(test.feature, test.threshold, digits=6 if abs(test.threshold) < 1e5 else 15)
         return f"{name} is missing or > {cut}" if test.missing is False else f"{name} > {cut}"
@@ -211,43 +214,43 @@ def _denied(test: Test) -> str:
     return f"{plain(test.feature)} is not missing"
 
 
-# Tests, valid at all times together, that an outcome which must not become too frequent does.
+# The guardrail: anytime-valid tests of whether an outcome's mean exceeds its limit.
 #
 # Let X_1, X_2, … in [0, 1] be the guardrail outcomes of rows in the order of assignment, of all or of those with one
 # action. The null hypothesis is that E[X_i | rows before i] ≤ m for every i, with the `most` m > 0 of the rule; where
-# propensities depend on contexts it speaks of the people to whom the action was given, whose harm it is. For any p > m,
+# propensities depend on contexts, it is about the people who were given the action. For any p > m,
 #
 #     W_n(p) = Π_{i ≤ n} (p/m)^{X_i} ((1 − p)/(1 − m))^{1 − X_i} = (p/m)^S ((1 − p)/(1 − m))^{n − S},     S = Σ X_i
 #
-# is a nonnegative supermartingale then: the logarithm of 1 + λ(X − m) with λ = (p − m)/(m(1 − m)) is concave in X, so
-# not below its chord between X = 0 and 1, which is the logarithm of the factor above; and E[1 + λ(X − m)] ≤ 1. It needs
-# n and S alone, and so does a mixture over several p, which starts at 1. By Ville's inequality it ever exceeds 1/α with
-# probability at most α.
+# is then a nonnegative supermartingale: the logarithm of 1 + λ(X − m) with λ = (p − m)/(m(1 − m)) is concave in X, so
+# not below its chord between X = 0 and 1, which is the logarithm of the factor above; and E[1 + λ(X − m)] ≤ 1. It
+# depends on n and S alone, and so does a mixture over several p, which starts at 1. By Ville's inequality it ever
+# exceeds 1/α with probability at most α.
 #
-# **Values that are not in count as 0.** W_n rises in every X_i, so what is seen of it, at whatever time, is at most
-# what it would be with all values in; and that is the supermartingale. So late, lost and selectively reported values
-# raise no false alarm, whatever delays depend on. For the same reason the largest of W_n over the rounds that are over
-# may be taken: rows at the end, of which nothing is in yet, hide nothing that came before them.
+# **Pending values count as 0.** W_n increases in every X_i, so its observed value is at any time at most its value with
+# all outcomes known, which is the supermartingale. So late, lost and selectively reported values raise no false alarm,
+# whatever delays depend on. For the same reason the largest W_n over the ends of rounds may be taken: the last rows,
+# whose outcomes are pending, cannot hide evidence from earlier ones.
 #
-# The level is shared evenly over A + 1 tests: of all rows, and of each action.
+# The level is divided evenly between A + 1 tests: of all rows, and of each action.
 
 
-# How far p lies above m, as shares of 1 − m: a share m' of the best one makes about 2m' − m'² of its growth, so that of
-# neighbours a factor of 2 apart one makes 91 % or more.
+# Values of (p − m)/(1 − m): a fraction s of the optimal one gives about 2s − s² of the optimal growth, so on a grid
+# with factor 2 one of the neighbours gives 91 % or more.
 ALTERNATIVES = 2.0 ** -np.arange(1, 13)
 OF_ALL = "all"
 
 
 @dataclass(frozen=True)
 class GuardrailTest:
-    """Whether the guardrail outcome exceeds its limit somewhere.
+    """A test of whether the guardrail outcome exceeds its limit, over all rows or for one action.
 
     of: "all", or the name of an action.
-    rows: that are counted.
-    seen: of which the outcome is in.
-    mean: of these; None where there are none.
-    evidence: the logarithm of the mixture of W, at the end of the round at which it was largest.
-    needed: the evidence from which on there is an alarm.
+    rows: number of rows.
+    seen: number of rows whose outcome is known.
+    mean: mean of the known outcomes; None if there are none.
+    evidence: the largest logarithm of the mixture of W over the ends of rounds, at least 0.
+    needed: evidence that raises an alarm.
     """
 
     of: str
@@ -259,19 +262,19 @@ class GuardrailTest:
 
     @property
     def alarm(self) -> bool:
-        """Whether the limit is exceeded, but for the probability of a false alarm."""
+        """Return whether the limit is exceeded, except with the probability of a false alarm."""
         return self.evidence >= self.needed
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return asdict(self) | {"alarm": self.alarm}
 
 
 @dataclass(frozen=True)
 class GuardrailLook:
-    """What was found at one look.
+    """The guardrail's tests at one interim analysis.
 
-    rule: what was tested.
+    rule: the guardrail.
     tests (A + 1,): of all rows, and of each action.
     """
 
@@ -280,11 +283,11 @@ class GuardrailLook:
 
     @property
     def alarms(self) -> tuple[GuardrailTest, ...]:
-        """Those that raise an alarm."""
+        """Return the tests that raise an alarm."""
         return tuple(one for one in self.tests if one.alarm)
 
     def words(self) -> str:
-        """Why to pause, in a sentence; nothing where there is no alarm."""
+        """Return the reason to pause, as a sentence; empty if there is no alarm."""
         if not self.alarms:
             return ""
         found = [
@@ -297,7 +300,7 @@ class GuardrailLook:
         )
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {
             "name": self.rule.name,
             "most": self.rule.most,
@@ -309,10 +312,12 @@ class GuardrailLook:
 def look_at_guardrail(
     rule: GuardrailRule, actions: tuple[str, ...], *, rows: ArrayLike, seen: ArrayLike, totals: ArrayLike
 ) -> GuardrailLook:
-    """The tests of all rows and of each action, from counts by round.
+    """Test the guardrail over all rows and for each action, from counts by round.
 
-    actions (A,): their names. rows (K, A): how many rows of a round got an action, in the order of rounds; the last may
-    go on. seen (K, A): of how many the outcome is in. totals (K, A): the sum of these outcomes.
+    actions (A,): their names.
+    rows (K, A): rows of each round with each action, in the order of rounds; the last round may be open.
+    seen (K, A): how many of them have a known outcome.
+    totals (K, A): sums of these outcomes.
 
     >>> rule = GuardrailRule("complaint", most=0.02)
     >>> found = look_at_guardrail(rule, ("a", "b"), rows=[[500, 500]], seen=[[400, 380]], totals=[[6, 45]])
@@ -320,7 +325,7 @@ def look_at_guardrail(
     [('all', True), ('a', False), ('b', True)]
 
     Raises:
-        InputError: When more outcomes are in than there are rows, or they are not in [0, 1].
+        InputError: If there are more outcomes than rows, or outcomes outside [0, 1].
     """
     instance(rule, GuardrailRule, name="rule", remedy='say GuardrailRule("complaint", 0.02)')
     counts = floats(rows, name="rows", shape=(None, len(actions)))
@@ -340,7 +345,7 @@ def look_at_guardrail(
 
 
 def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
-    """Whether the second outcome is too frequent among those who are drawn for; None where there is none."""
+    """Test the guardrail on a snapshot's rows outside the holdout; None if there is no guardrail, or no row."""
     protocol, rows = snapshot.stored.protocol, snapshot.rows
     if protocol.guardrail is None or not len(rows):
         return None
@@ -356,7 +361,7 @@ def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
 
 
 def log_evidence(rows: FloatArray, totals: FloatArray, *, most: float) -> FloatArray:
-    """The logarithm of the mixture of W (k,) after so many rows (k,), whose outcomes sum to totals (k,)."""
+    """Return the logarithm of the mixture of W (k,) after `rows` (k,) rows whose outcomes sum to totals (k,)."""
     p = most + (1.0 - most) * ALTERNATIVES
     gains = totals[:, None] * np.log(p / most) + (rows - totals)[:, None] * np.log((1.0 - p) / (1.0 - most))
     top = gains.max(axis=1, initial=-np.inf)
@@ -364,25 +369,24 @@ def log_evidence(rows: FloatArray, totals: FloatArray, *, most: float) -> FloatA
 
 
 def show_share(share: float | None) -> str:
-    """A share in percent."""
+    """Format a share in percent."""
     return "none" if share is None else f"{100 * share:.3g} %"
 
 
-# A look at the data of an experiment: what is proven, what is likely, and whether all is well.
+# An interim analysis: claim, estimates and checks. The process that advances the experiment makes and stores it.
 #
-# It is made by whoever advances the experiment, stored, and shown until the next. What it proves holds at all looks
-# together, however many there are; what it estimates is said to be an estimate.
+# Claims hold at all analyses together, however many there are; estimates are marked as such.
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the data say at a snapshot.
+    """The state of the trial at a snapshot.
 
-    snapshot: which one.
-    trial: at the part of δ that there is for what was withdrawn.
+    snapshot: the data.
+    trial: the trial, with the part of δ for the set of withdrawn actions.
     policies: the class without those actions.
-    state: of the trial; None before the first row.
-    withdrawn: names of actions.
+    state: state of the trial; None before the first row.
+    withdrawn: names of the withdrawn actions.
     """
 
     snapshot: Snapshot
@@ -393,13 +397,13 @@ class Found:
 
 
 def find_out(snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
-    """What the trial makes of a snapshot, without the actions that were withdrawn."""
+    """Run the trial, without the withdrawn actions, on the data of a snapshot."""
     protocol = snapshot.stored.protocol
     trial, policies = protocol.trial(withdrawn)
     log = snapshot.log()
     if log is None:
         return Found(snapshot, trial, policies, None, withdrawn)
-    # Those that were deployed as well, of which no row counts: rounds are told apart by their numbers.
+    # Deployed rounds are included though none of their rows counts: rounds are indexed by number.
     rounds: Sequence[PlayedRound] = [one.played() for one in snapshot.rounds]
     start = trial.start(policies, protocol.contexts)
     if withdrawn:
@@ -409,20 +413,20 @@ def find_out(snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
 
 @dataclass(frozen=True)
 class Look:
-    """What was found at one look, each part as `Status` shows it.
+    """The results of one interim analysis, each part as `Status` shows it.
 
-    number: of the look, from 1; 0 before it is stored.
+    number: of the analysis, from 1; 0 before it is stored.
     snapshot_at: when the data were read, in microseconds.
-    samples: how many rows were looked at.
-    claim: what is proven, in words and figures; None before anything is.
-    to_go: what is still missing; None where nothing is known of that.
-    value: what the policy earns, and the standard action, and by how much it leads; None before anything is proven.
-    arms: every action as it was tried.
-    leaves: who gets what by the policy in question, and what they were given.
-    policy: that policy; None before any is.
-    health: how many rewards are out, the smallest propensity, signs against what the claim assumes, the guardrail.
-    holdout_compared: what those earn who always get the standard action, and the others; None without a holdout.
-    certificate: the claim itself, with what speaks against it; not part of the JSON.
+    samples: number of rows analysed.
+    claim: the claim, in words and figures; None before there is one.
+    to_go: the data still needed; None if nothing is known about that.
+    value: mean rewards of the policy and of the standard action, and their difference; None before there is a claim.
+    arms: raw results of each action.
+    leaves: the policy's segments, with the actions they were given.
+    policy: the policy of the claim; None before there is one.
+    health: pending rewards, minimum propensity, checks of the assumptions, the guardrail.
+    holdout_compared: mean rewards of the holdout and of the trial; None without a holdout.
+    certificate: the certificate, with the checks; not part of the JSON.
     """
 
     number: int = 0
@@ -439,19 +443,22 @@ class Look:
     certificate: Certificate | None = field(default=None, compare=False)
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         out = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "certificate"}
         return out | {"arms": list(self.arms), "leaves": list(self.leaves)}
 
 
 def look_at(found: Found, *, at: int) -> Look:
-    """What the data say. found: what the trial makes of a snapshot. at: when this is, in microseconds."""
+    """Return the interim analysis of a snapshot.
+
+    found: the state of the trial there. at: the current time in microseconds.
+    """
     snapshot, state, protocol = found.snapshot, found.state, found.snapshot.stored.protocol
     log = None if state is None else state.log
     table = snapshot.table() if len(snapshot.rows) else None
     drawn = None if table is None or not snapshot.counted.any() else table.only(snapshot.counted)
     checks = () if log is None else look(log)
-    # The class of a name is said to be that, so that whoever verifies can make it again from the contexts.
+    # With the class's spec in the certificate, a verifier can rebuild the class from the contexts.
     learning = None if found.withdrawn else protocol.learning
     certificate = None if state is None else state.certificate
     certificate = None if certificate is None else replace(certificate, checks=checks, learning=learning)
@@ -478,7 +485,7 @@ def look_at(found: Found, *, at: int) -> Look:
 
 
 def _claim(certificate: Certificate, *, at: int, round_number: int) -> Json:
-    """What is proven."""
+    """Return the claim as JSON."""
     return {
         "certified": certificate.certified,
         "certified_epsilon": certificate.certified_epsilon,
@@ -496,7 +503,7 @@ def _claim(certificate: Certificate, *, at: int, round_number: int) -> Json:
 
 
 def _value(protocol: ExperimentProtocol, worth: Worth) -> Json:
-    """What the policy earns, what the standard action does, and the lead, with intervals that hold at all looks."""
+    """Return the values of the policy and the standard action, and their difference, with anytime-valid intervals."""
     number, name = protocol.standard_action, plain(protocol.standard)
     own, other, lift = worth.value, worth.singles[number], worth.over_each[number]
     sure = f"Each interval is right at all times together, except with probability {worth.delta:g}"
@@ -524,10 +531,10 @@ def _spelt(interval: Interval, *, sign: str = "") -> str:
 def _arms(
     protocol: ExperimentProtocol, drawn: Log | None, log: Log | None, *, withdrawn: tuple[str, ...]
 ) -> tuple[Json, ...]:
-    """Every action as it was tried, none of it weighted or modelled.
+    """Return the raw results of each action, neither weighted nor modelled.
 
-    drawn: all rows that count. log: those of them that are looked at, by which means are told: of later rows the good
-    rewards may be in, and the others out.
+    drawn: all rows that count. log: the analysed ones among them, which give the means: of later rows, the good rewards
+    may be known and the others pending.
     """
     low, high = protocol.reward_range
     out: list[Json] = []
@@ -549,7 +556,7 @@ def _arms(
 
 
 def _health(snapshot: Snapshot, drawn: Log | None, checks: tuple[AssumptionCheck, ...]) -> Json:
-    """How many rewards are out or were missed, the smallest probability of an action, and signs against the claim."""
+    """Return shares of pending and missing rewards, the minimum propensity, and the checks, as JSON."""
     found, rows = guardrail_of(snapshot), snapshot.rows
     came = rows.reward_sequence < snapshot.sequence
     return {
@@ -574,9 +581,9 @@ def _health(snapshot: Snapshot, drawn: Log | None, checks: tuple[AssumptionCheck
 def _compare_holdout(
     protocol: ExperimentProtocol, snapshot: Snapshot, table: Log | None, log: Log | None
 ) -> Json | None:
-    """Mean rewards of those who always get the standard action and of those who are drawn for, first visits of both.
+    """Return the mean rewards of the holdout and of the trial, at first visits.
 
-    table: all rows. log: those of the trial that are looked at; of the holdout as many of the first rows are.
+    table: all rows. log: the analysed rows of the trial; of the holdout, those among the same first rows are used.
     """
     held = np.flatnonzero((snapshot.rows.holdout & (snapshot.rows.visits == 0))[: snapshot.mature])
     if table is None or log is None or not len(held):
@@ -586,10 +593,10 @@ def _compare_holdout(
 
 
 def mean_reward(log: Log, *, delta: float) -> Json:
-    """What rows earned on average, whatever they got, between bounds that hold at all times together; in its units.
+    """Return the mean reward of rows, whatever their actions, with anytime-valid bounds, in the units of rewards.
 
-    It is the value of doing what was done: of a policy with one action, played with probability 1. What is not in
-    counts as the least for the lower bound and as the most for the upper one.
+    It is the value of a policy with one action that was played with probability 1. Pending rewards count as the
+    smallest possible for the lower bound and as the largest for the upper one.
     """
     n = len(log)
     alone = Log(

@@ -1,4 +1,4 @@
-"""Assignments and rewards: draw an action for a unit, store it, and record what came of it."""
+"""Assignments and rewards: draw an action for a unit, store it, and record its outcomes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Tra
 from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD, AssignmentRow, Standing, check_unit
 from pacbandits.schema import Json
 
-# Who is assigned what, and what comes of it: the records that callers give and get.
+# Requests, assignments and reports, as callers pass and receive them.
 
 
-Value = str | float | int | bool | None  # of a context
+Value = str | float | int | bool | None  # of a feature
 
 
 @dataclass(frozen=True)
 class AssignmentRequest:
-    """Who has come. unit: who it is; None for somebody who never comes back. context: what is known of them."""
+    """A request for an assignment.
+
+    unit: identifier of the user; None for one who does not return.
+    context: feature values by name.
+    """
 
     unit: str | None
     context: Mapping[str, Value]
@@ -38,16 +42,16 @@ class AssignmentRequest:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What somebody is to get.
+    """The action assigned to a unit.
 
-    id: by which the reward is reported.
-    unit: who it is for.
-    action: by its name.
-    propensity: with what probability it was drawn.
-    propensities: of all actions, by their names.
-    round: of the experiment, from 0.
-    new: whether it was drawn now; else it was before, and stands.
-    holdout: whether it is one of those who always get the standard action.
+    id: identifier to report the reward with.
+    unit: the unit.
+    action: name of the action.
+    propensity: probability with which the action was drawn.
+    propensities: probabilities of all actions, by name.
+    round: number of the round, from 0.
+    new: whether it was drawn now; False for a unit that was assigned before.
+    holdout: whether the unit is in the holdout, which always gets the standard action.
     """
 
     id: str
@@ -60,13 +64,18 @@ class Assignment:
     holdout: bool
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came of an assignment. id: which. reward: in the units of the protocol. guardrail: its second outcome."""
+    """The outcomes of an assignment.
+
+    id: of the assignment.
+    reward: in the units of the protocol.
+    guardrail: the guardrail outcome, in [0, 1].
+    """
 
     id: str
     reward: float | None = None
@@ -78,12 +87,12 @@ Outcome = Literal["recorded", "repeated", "late"]
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was done with a report.
+    """The result of a report.
 
     id: of the assignment.
-    reward: as it was reported.
-    outcome: recorded, or repeated where it was known already, or late where it came after its window: then it is kept
-        and does not count.
+    reward: as reported.
+    outcome: "recorded"; "repeated" if it was known already; "late" if it came after its window: then it is stored but
+        does not count.
     """
 
     id: str
@@ -91,22 +100,22 @@ class Recorded:
     outcome: Outcome
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return asdict(self)
 
 
-# Assigning: who comes gets an action, drawn by the open round's design; the answer is stored before it is told.
+# Assignment: an action is drawn by the open round's design and stored before it is returned.
 #
-# Everything is decided within one transaction by what stands in the database and by draws that belong to rows, so it
-# makes no difference which server decides, or in what batches people come.
+# One transaction decides everything from the database and from random numbers indexed by row, so the result depends
+# neither on the server nor on the batches in which requests arrive.
 
 
-UNITS_ASKED_AT_ONCE = 500  # of a database, in one query
+UNITS_ASKED_AT_ONCE = 500  # in one query
 ROWS_DRAWN_AT_ONCE = 1024
-HOLDOUT, ACTION = 0, 1  # what the two draws of a row are for
+HOLDOUT, ACTION = 0, 1  # columns of the two random numbers of a row
 _T = tables.assignments.c
 _OF_UNITS = sa.select(tables.assignments).where(_T.unit.in_(sa.bindparam("units", expanding=True)))
-# SQLite would rather read all of an experiment than two of its trees; the plus keeps it from the first.
+# SQLite would scan the whole experiment by its primary key; the plus makes it use the index on units instead.
 _OF_EXPERIMENT = {
     True: sa.literal_column("+assignments.experiment", sa.Text) == sa.bindparam("experiment"),
     False: _T.experiment == sa.bindparam("experiment"),
@@ -114,7 +123,7 @@ _OF_EXPERIMENT = {
 
 
 class Assigner:
-    """Assigns for one experiment; what it remembers is only what never changes."""
+    """Assigns actions for one experiment; it caches only immutable state."""
 
     def __init__(self, stored: StoredExperiment) -> None:
         self._stored, protocol = stored, stored.protocol
@@ -123,7 +132,7 @@ class Assigner:
         self._standard_row = np.eye(len(self._names))[protocol.standard_action]
 
     def assign(self, requests: Sequence[AssignmentRequest], *, at: int) -> list[Assignment | InputError]:
-        """An assignment for each, or why there is none; stored when this returns."""
+        """Return an assignment or an error for each request; assignments are stored when this returns."""
         encoded = self._stored.encoder.encode([request.context for request in requests])
         ids, features = encoded.ids, encoded.features
         features = features if ids is None else np.column_stack([features, ids.astype(np.float64)])
@@ -151,7 +160,7 @@ class Assigner:
         features: FloatArray,
         out: list[Assignment | InputError | None],
     ) -> None:
-        """Fill in what is wanted."""
+        """Set `out` for the wanted requests, in one transaction."""
         known = self._known(transaction.connection, list(dict.fromkeys(units[number] for number in wanted)))
         fresh: list[int] = []
         visits: list[int] = []
@@ -188,7 +197,7 @@ class Assigner:
         features: FloatArray,
         known: Mapping[str, AssignmentRow],
     ) -> list[AssignmentRow]:
-        """Assignments for those who have none, one after the other; rounds that are full make way for the next."""
+        """Draw and append an assignment for each fresh request, in order; a full round is continued by a new one."""
         stored, standing, count = self._stored, transaction.standing, len(fresh)
         first = standing.rows
         if len(stored.known_rounds) <= standing.round:
@@ -234,7 +243,7 @@ class Assigner:
         return out
 
     def _known(self, connection: Connection, units: list[str]) -> dict[str, AssignmentRow]:
-        """The last assignment of each unit that has one."""
+        """Return the last assignment of each unit that has one."""
         found: dict[str, AssignmentRow] = {}
         for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
             asked = {"experiment": self._stored.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
@@ -259,20 +268,20 @@ class Assigner:
 
 
 def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
-    """The action (n,) that a draw (n,) in [0, 1) stands for, by its propensities (n, A): never one of probability 0."""
+    """Return actions (n,) drawn by propensities (n, A) from uniforms (n,) in [0, 1); never one of probability 0."""
     bounds = np.cumsum(propensities, axis=1)
     bounds /= bounds[:, -1:]
     return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
 
 
 def _stay_held(drawn: BoolArray, units: list[str], known: Mapping[str, AssignmentRow]) -> BoolArray:
-    """Who of these is of the holdout (n,): whoever was at their first visit; drawn (n,): what new ones are."""
+    """Return which units (n,) are in the holdout: as at their first visit, or as drawn (n,) for new ones."""
     stays = {unit: bool(one.holdout) for unit, one in known.items()}
     return np.array([stays.setdefault(unit, bool(own)) for unit, own in zip(units, drawn, strict=True)])
 
 
 def refused(standing: Standing) -> NotCollecting:
-    """Why nobody new is taken in."""
+    """Return the error for a new unit when the experiment is paused or stopped."""
     why = f": {plain(standing.reason)}" if standing.reason else ""
     remedy = "resume it" if standing.state == PAUSED else "give them what its result says"
     return NotCollecting(
@@ -288,7 +297,7 @@ def _block(seed: int, number: int) -> FloatArray:
 
 
 def draws(seed: int, *, first: int, count: int) -> FloatArray:
-    """Two draws in [0, 1) for each of the rows from the first on (count, 2)."""
+    """Return two uniforms in [0, 1) for each row from `first` on, as (count, 2)."""
     blocks = range(first // ROWS_DRAWN_AT_ONCE, (first + count - 1) // ROWS_DRAWN_AT_ONCE + 1) if count else range(0)
     parts = [_block(seed, number) for number in blocks]
     if not parts:
@@ -297,13 +306,12 @@ def draws(seed: int, *, first: int, count: int) -> FloatArray:
     return np.concatenate(parts)[start : start + count]
 
 
-# Recording what came of assignments: once each, in any order; a repeat changes nothing, a contradiction is refused.
+# Recording of outcomes: once each, in any order; a repeated report changes nothing, a contradicting one is refused.
 #
-# With a window, a reward is what came within it. One that comes later is kept, so that nothing is lost, and does not
-# count.
+# With a window, a reward reported after it is stored but does not count.
 
 
-ROWS_ASKED_AT_ONCE = 500  # of a database, in one query
+ROWS_ASKED_AT_ONCE = 500  # in one query
 _WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
 _ROWS = sa.bindparam("rows", expanding=True, type_=sa.BigInteger)
 _EXPERIMENT = sa.bindparam("experiment", type_=sa.Text)
@@ -313,12 +321,12 @@ _KNOWN = sa.select(_O.row, _O.kind, _O.value, _O.late).where(_O.experiment == _E
 
 
 def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: int) -> list[Recorded]:
-    """What was done with each report; all are stored when this returns, or none.
+    """Store reports, all or none, and return the result of each.
 
     Raises:
-        UnknownAssignment: For an id that this experiment never gave out.
-        Contradiction: For a second report that differs from the first.
-        InputError: For a value that cannot be.
+        UnknownAssignment: If this experiment never issued an id.
+        Contradiction: If a report differs from an earlier one.
+        InputError: If a value is missing or out of range.
     """
     rows = [_row_of(stored, report) for report in reports]
     if not rows:
@@ -345,7 +353,7 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
             for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
                 if value is None:
                     continue
-                value = float(value) + 0.0  # -0.0 is 0: not all databases keep its sign, which would be hashed
+                value = float(value) + 0.0  # -0.0 becomes 0.0: not all databases keep the sign, which would be hashed
                 before = known.get((row, kind))
                 if before is not None:
                     if before[0] != value:
@@ -365,7 +373,7 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
 
 
 def _row_of(stored: StoredExperiment, report: Report) -> int:
-    """The row that a report is of, if its values can be."""
+    """Return the row of a report; raise InputError if its values are invalid."""
     protocol = stored.protocol
     if report.reward is None and report.guardrail is None:
         raise InputError(f"the report of '{plain(report.id)}' says nothing; give a reward")
@@ -381,7 +389,7 @@ def _row_of(stored: StoredExperiment, report: Report) -> int:
 
 
 def unknown_assignment(given: object) -> UnknownAssignment:
-    """That nobody was given that id."""
+    """Return the error for an id that was never issued."""
     return UnknownAssignment(f"there is no assignment '{plain(given)}' in this experiment; report the id that it gave")
 
 

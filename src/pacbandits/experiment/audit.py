@@ -1,4 +1,4 @@
-"""Audit an export: the chain of its event log, its terms, and the certificate that follows from them."""
+"""Audit an export: the hash chain of its event log, its protocol and rounds, and its certificate."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, LEADERS_MULTIPLIERS, Trial
 from pacbandits.verifier import Verdict
 
-# An exported record, read again from its file.
+# Reading an exported event log.
 
 
 @dataclass(frozen=True, eq=False)
 class Record(AssignmentColumns):
-    """An exported record: its assignments, as they were hashed, and all else.
+    """An exported event log: its assignments, as they were hashed, and the rest.
 
-    about: what the file says of it.
-    entries: sequence, time, kind, body and head of each.
-    log: what the file says is the log.
-    counted (n,): which rows the file says are part of it.
-    marks (n, 16): what stands for the unit of each row.
-    rewards, known (n,): as the file's log has them.
-    outcomes: by their kind.
+    about: metadata of the file.
+    entries: sequence, time, kind, body and head of each entry.
+    log: the log in the file.
+    counted (n,): which rows are part of that log, by the file.
+    marks (n, 16): keyed hash of the unit of each row.
+    rewards, known (n,): as in the file's log.
+    outcomes: outcomes by kind.
     """
 
     about: Json
@@ -71,7 +71,7 @@ class Record(AssignmentColumns):
 
 
 def has_sealed_record(path: str | Path) -> bool:
-    """Whether a file of a log carries the record of an experiment."""
+    """Return whether a log's file contains the event log of an experiment."""
     if Path(path).suffix.lower() not in (".parquet", ".pq", ".parq"):
         return False
     try:
@@ -81,10 +81,10 @@ def has_sealed_record(path: str | Path) -> bool:
 
 
 def read_record(path: str | Path) -> Record:
-    """The record in an exported file.
+    """Read the event log in an exported file.
 
     Raises:
-        InputError: When the file holds none, or is damaged.
+        InputError: If the file has none, or is damaged.
     """
     with naming(path_of(path)):
         source = parquet.read_table(path)
@@ -119,7 +119,7 @@ def read_record(path: str | Path) -> Record:
 
 
 def _assignments(table: Columns) -> dict[str, Any]:
-    """The columns of assignments; one that was added after the file was written has its default."""
+    """Return the columns of assignments, with defaults for columns added after the file was written."""
     read = {int: _numbers, float: _floats, bytes: _matrix, str: _texts}
     n, out = len(_column(table, "action")), dict[str, Any]()
     for name, how in columns_of(AssignmentRow).items():
@@ -155,18 +155,18 @@ def _matrix(table: Columns, name: str) -> Any:
     return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(len(column), -1)
 
 
-# What the entries of an exported record say: the protocol, the rounds, and what was withdrawn.
+# The protocol, rounds and withdrawals in the entries of an exported event log.
 
 
 @dataclass(frozen=True, eq=False)
 class SealedTerms:
-    """What the entries of a record say.
+    """The terms of an experiment, from the entries of its event log.
 
-    protocol: as it was published.
-    digest: of it.
-    policies: the class.
-    rounds: all of them.
-    withdrawn: the numbers of actions that were.
+    protocol: the published protocol.
+    digest: its digest.
+    policies: the policy class.
+    rounds: all rounds.
+    withdrawn: indices of withdrawn actions.
     """
 
     protocol: Fields
@@ -177,7 +177,7 @@ class SealedTerms:
 
     @classmethod
     def of(cls, record: Record) -> SealedTerms:
-        """What they say, if they can be read."""
+        """Read the terms; raise InputError if the entries are inconsistent."""
         numbers = [number for number, *_ in record.entries]
         created = [number for number, _, kind, _, _ in record.entries if kind == "created"]
         if numbers != sorted(numbers) or created != [0] or record.entries[0][0] != 0:
@@ -199,23 +199,23 @@ class SealedTerms:
 
     @property
     def standard(self) -> int:
-        """The number of the standard action."""
+        """Return the index of the standard action."""
         return self.protocol.texts("actions").index(self.protocol.text("standard"))
 
     @property
     def late(self) -> LateRule:
-        """What a reward means that is not in."""
+        """Return the rule for pending and missing rewards."""
         return LateRule.from_json(self.protocol["late"])
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """The least and the largest that a reward can be."""
+        """Return the smallest and the largest possible reward."""
         low, high = self.protocol.numbers("reward_range", shortest=2, longest=2)
         return low, high
 
 
 def contexts_of(record: Record, terms: SealedTerms, rows: IntArray) -> Contexts:
-    """The contexts of some rows, coded as the protocol has them."""
+    """Return the contexts of some rows, encoded by the protocol."""
     about = terms.protocol.fields("contexts", of="contexts of the protocol")
     names, d = about.texts("names"), len(about.texts("names"))
     listed = about.items("categories")
@@ -225,11 +225,11 @@ def contexts_of(record: Record, terms: SealedTerms, rows: IntArray) -> Contexts:
     return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))
 
 
-# Whether a certificate is the one that a sealed record comes to: its stakes, models, leaders, ε and part of δ.
+# Comparison of a certificate with the event log: stakes, models, leaders, ε and part of δ.
 
 
 def wrong_certificate(log: Log, terms: SealedTerms, certificate: Certificate) -> list[str]:
-    """Why a certificate of a trial is not what the rounds of its record come to; log: the rows that it is of."""
+    """Return the faults of a trial's certificate against the protocol and rounds; log: the rows it is about."""
     c, faults = certificate, list[str]()
     n, k = terms.policies.n_actions, len(terms.withdrawn)
     part = 0.9 if k == 0 else 0.1 * 0.5**k / comb(n, k)
@@ -260,7 +260,7 @@ def wrong_certificate(log: Log, terms: SealedTerms, certificate: Certificate) ->
 
 
 def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> list[str]:
-    """Whether others lead than was written down, or move weight otherwise than the protocol's algorithm does."""
+    """Return the faults of a certificate's leaders against the rounds and the protocol's algorithm."""
     if c.leaders is None:
         return []
     faults, leaders = list[str](), c.leaders
@@ -270,7 +270,7 @@ def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> l
         faults.append("weight moves between leaders otherwise than the protocol's algorithm says")
     if tuple(one.planned for one in played) != leaders.sizes:
         return [*faults, "rounds were planned for others than the certificate says"]
-    if terms.withdrawn:  # leaders of all rounds were chosen again, as whoever relies on the claim has to assume
+    if terms.withdrawn:  # leaders of all rounds were chosen anew; that this was done properly is an assumption
         return faults
     for one, turn in zip(played, leaders.turns, strict=True):
         led = None if turn < 0 else as_read(leaders.policies[turn].to_json())
@@ -279,30 +279,29 @@ def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> l
     return faults
 
 
-# Auditing a sealed record: from one exported file alone, without the database and without the code that wrote it.
+# The audit of an export, from one file alone: without the database, and without the code that selects rows and rewards
+# (`Snapshot`), which it repeats independently. It shares the formats of records, rounds and hashes. It checks that
 #
-# What is found out:
+# - the chain is intact: every assignment, outcome and entry is hashed into the recorded heads;
+# - the protocol has the digest in the first entry;
+# - every round's design, stakes, model and leader are in the chain before its first row, and this design gives the
+#   propensities of its rows;
+# - times never decrease; and the value of each reward, which rewards were late and which each design knew follow from
+#   times, from the order of records and from the rule for late rewards: windows that a design or the export treats as
+#   over were over by the time of an earlier record;
+# - the log has all first visits outside the holdout, with the protocol's actions, range and rule for late rewards;
+# - a certificate has the stakes, predictions and leaders of the rounds, the protocol's ε, and its part of δ. If an
+#   action was withdrawn, leaders were chosen anew from the data known before each round; that remains an assumption.
 #
-# - the chain holds: every assignment, outcome and entry is hashed into the heads that the record tells;
-# - the protocol is the one whose digest the first entry tells;
-# - every round's design, stakes, model and leader stand in the chain before its first row, and the probabilities of its
-#   rows are those that this design gives;
-# - times never go back, and which rewards came too late, which were known to each design and what each is follow from
-#   them, from the order of records and from the rule for late ones: windows that a design or the export takes for over
-#   were over by the time of a record before it;
-# - the log is of all first visits outside of the holdout, with the protocol's actions, range and remarks;
-# - a certificate stakes, predicts and leads as the rounds say, at the protocol's ε and its part of δ. Where an action
-#   was
-#   withdrawn, leaders were chosen again by what had been known before each round, and that they were is left to assume.
-#
-# So that names and stakes were fixed before a round is no assumption any more, *as of the time when somebody noted down
-# a head*: a chain that nobody noted down could have been made all at once afterwards, and proves no more than that it
-# fits together. What a chain cannot show: that the contexts, rewards and times that were recorded are true, and that
-# actions were drawn with the probabilities that stand there, and not chosen.
+# So it is no longer an assumption that designs and stakes were fixed before a round, *as of the time when a head was
+# noted down*: a chain without a noted head could have been made all at once afterwards, and proves only consistency. A
+# chain cannot show that recorded contexts, rewards and times are true, nor that actions were drawn with the recorded
+# propensities rather than chosen.
 
 
 PROPENSITY_ROUNDING = 1e-9
-# What claims assume that a record shows; and what it shows of a trial alone, not of claims made afterwards by a rule.
+# Assumptions that an audit verifies: of all claims, and of claims of trials only (not of those made afterwards by a
+# rule).
 SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, BETS_FIXED)
 NOTED = "records were made when they say; those up to the head that was noted down, no later than that was noted"
 NOBODY_NOTED = (
@@ -313,14 +312,14 @@ NOBODY_NOTED = (
 
 @dataclass(frozen=True)
 class Audit:
-    """What came of an audit.
+    """The result of an audit.
 
-    faults: what does not hold, in words.
-    head: of the chain, computed anew.
-    records: how many it is of.
-    checked: what was found to hold, in words.
-    noted: where a head that somebody noted down stands: after how many records; None if none was given.
-    shown: what claims assume that the record shows.
+    faults: failed checks, in words.
+    head: recomputed head of the chain.
+    records: number of records it covers.
+    checked: passed checks, in words; empty if any failed.
+    noted: number of records before the noted head; None if none was given or found.
+    shown: assumptions of claims that the event log verifies.
     """
 
     faults: tuple[str, ...]
@@ -335,13 +334,13 @@ class Audit:
         return not self.faults
 
     def joined(self, verdict: Verdict) -> Verdict:
-        """A verdict on the certificate of the same file, together with this."""
+        """Return the verdict on the certificate of the same file, combined with this audit."""
         faults = (*verdict.faults, *self.faults)
         trusted = () if self.good else verdict.trusted
         return replace(verdict, faults=faults, checked=(*verdict.checked, *self.checked), trusted=trusted)
 
     def left_to_assume(self, assumptions: Sequence[str]) -> tuple[str, ...]:
-        """What a certificate assumes, without what the record shows; and what that rests on."""
+        """Return a certificate's assumptions except those verified here, plus the one that the audit itself makes."""
         if not self.good:
             return tuple(assumptions)
         left = tuple(words for words in assumptions if words not in self.shown)
@@ -349,7 +348,7 @@ class Audit:
 
 
 def audit(record: Record, certificate: Certificate | None = None, *, head: str | None = None) -> Audit:
-    """Check a record, and that a certificate is of it; head: one that somebody noted down earlier."""
+    """Audit an event log, and a certificate against it; head: one noted down earlier, to be found in the chain."""
     instance(record, Record, name="record", remedy="read one by read_record")
     if certificate is not None:
         instance(certificate, Certificate, name="certificate")
@@ -401,7 +400,7 @@ def audit(record: Record, certificate: Certificate | None = None, *, head: str |
 
 
 class Link(NamedTuple):
-    """A record as it is hashed: its number, kind and bytes; and the head that is told to stand after it, if one is."""
+    """A record as it is hashed: its number, kind and bytes; and the recorded head after it, if there is one."""
 
     number: int
     kind: bytes
@@ -410,7 +409,7 @@ class Link(NamedTuple):
 
 
 def links_of(record: Record) -> list[Link]:
-    """All records in the order of their numbers."""
+    """Return all records in the order of their sequence numbers."""
     out: list[Link] = []
     marks = record.marks.astype(np.uint8)
     values = [
@@ -432,7 +431,7 @@ def links_of(record: Record) -> list[Link]:
 
 
 def _replay(record: Record) -> tuple[list[str], list[bytes]]:
-    """What is wrong with the chain, and the head after each record."""
+    """Recompute the chain; return its faults and the head after each record."""
     links, heads, head = links_of(record), list[bytes](), BEGINNING
     if [one.number for one in links] != list(range(len(links))):
         return ["records are missing, or stand there twice: their numbers do not follow each other"], heads
@@ -447,7 +446,7 @@ def _replay(record: Record) -> tuple[list[str], list[bytes]]:
 
 
 def _wrong_rounds(record: Record, terms: SealedTerms) -> list[str]:
-    """Whether rounds follow each other, begin before their rows, and give the probabilities of these."""
+    """Return faults: rounds out of order, opened after their rows, or with other propensities than their design's."""
     faults, rounds = list[str](), terms.rounds
     if [one.number for one in rounds] != list(range(len(rounds))):
         return ["rounds are not numbered one after the other"]
@@ -471,7 +470,7 @@ def _wrong_rounds(record: Record, terms: SealedTerms) -> list[str]:
 
 
 def _wrong_times(record: Record, terms: SealedTerms) -> list[str]:
-    """Whether times go back, or somebody took a time for past before there was a record of it."""
+    """Return faults: times that decrease, wrong lateness, or windows treated as over before a record shows it."""
     count, window = int(record.about["sequence"]), terms.late.window
     times, faults = np.zeros(count, dtype=np.int64), list[str]()
     times[record.sequence] = record.at
@@ -496,7 +495,7 @@ def _wrong_times(record: Record, terms: SealedTerms) -> list[str]:
 
 
 def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
-    """Whether visits are counted in their order, and people are of the holdout as the protocol says."""
+    """Return faults: visits numbered wrongly, or a holdout that contradicts the protocol."""
     faults = list[str]()
     units = np.ascontiguousarray(record.marks.astype(np.uint8)).view(f"V{record.marks.shape[1]}").reshape(-1)
     _, first, who, visits = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
@@ -515,7 +514,7 @@ def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
 
 
 def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
-    """Whether the log in the file is that of the record: what is counted, as often, and as what."""
+    """Return faults of the file's log against the records: its rows, contexts, actions, range and late rule."""
     log, counted, faults = record.log, np.flatnonzero(record.counted), list[str]()
     if log.units is not None or log.least is not None or log.known is None or log.repeats.max() > 1:
         return ["the log counts rows otherwise than one by one, with all propensities, as they were recorded"]
@@ -539,14 +538,14 @@ def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
 
 
 def _came(record: Record, terms: SealedTerms, sequence: int, at: int) -> BoolArray:
-    """Of which rows the reward was in, when there were so many records, at that time."""
+    """Return which rows had a known reward when there were `sequence` records, at time `at`."""
     reward = record.outcomes["reward"]
     came = (reward.sequence < sequence) & (reward.late == 0)
     return came if terms.late.window is None else came | (record.at + terms.late.window < at)
 
 
 def _wrong_rows(record: Record, terms: SealedTerms) -> list[str]:
-    """Whether rewards, when they were known, and which rows count follow from the records."""
+    """Return faults: rewards, times when they were known, or counted rows that do not follow from the records."""
     faults, rounds = list[str](), terms.rounds
     sequence, at, n = int(record.about["sequence"]), int(record.about["at"]), len(record)
     reward, numbers = record.outcomes["reward"], np.arange(n)
@@ -571,7 +570,7 @@ def _wrong_rows(record: Record, terms: SealedTerms) -> list[str]:
 
 
 def _alike(one: Contexts, other: Contexts) -> bool:
-    """Whether contexts are the same, however their labels are coded."""
+    """Return whether contexts are equal, up to the coding of labels."""
     if one.names != other.names or len(one) != len(other):
         return False
     for j, (mine, theirs) in enumerate(zip(one.categories, other.categories, strict=True)):

@@ -1,13 +1,12 @@
-"""The chain of records: each is hashed together with the hash of all before it.
+"""The hash chain of records: each is hashed together with the hash of all before it.
 
     head_i = SHA-256(head_{i−1} ‖ kind ‖ record_i),     head_0 = 0
 
-Whoever noted down a head can tell later whether any record before it was altered, added or left out, as long as nobody
-finds two inputs of the same SHA-256. A chain that nobody noted down proves less: whoever keeps the database could have
-made all of it anew.
+With a head noted down, one can check later whether any record before it was altered, added or left out, unless SHA-256
+has a collision. Without a noted head the chain proves less: the owner of the database could have rebuilt all of it.
 
-Units stand in the chain by a keyed hash, whose key stays in the database: so a record can be handed on without telling
-who the people were, and without anybody being able to look for a known one.
+Units are in the chain as keyed hashes, and the key stays in the database: an export neither reveals the units nor lets
+anyone search for a known one.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _ENTRY = struct.Struct("<qq")
 
 
 def mark_of(secret: bytes, unit: str) -> bytes:
-    """What stands for a unit in the chain and in what is handed on."""
+    """Return the keyed hash that replaces a unit in the chain and in exports."""
     return blake2b(b"unit:" + unit.encode("utf-8", "surrogatepass"), key=secret, digest_size=MARK_BYTES).digest()
 
 
 def id_of(secret: bytes, row: int) -> str:
-    """The id of an assignment: its row, and what nobody without the secret can guess."""
+    """Return the id of an assignment: its row, and a keyed hash that cannot be guessed without the secret."""
     return f"{row:x}-{blake2b(b'row:%d' % row, key=secret, digest_size=ID_BYTES).hexdigest()}"
 
 
 def row_of(secret: bytes, given: str) -> int | None:
-    """The row of an id that this experiment gave out; None for any other text."""
+    """Return the row of an id that this experiment issued; None for any other text."""
     digits, _, _ = given.partition("-")
     if not 0 < len(digits) <= 15 or not digits.isascii() or not digits.isalnum():
         return None
@@ -61,26 +60,26 @@ def assignment_bytes(
     features: bytes,
     propensities: bytes,
 ) -> bytes:
-    """An assignment as it is hashed."""
+    """Return the bytes of an assignment that are hashed."""
     head = _ASSIGNED.pack(sequence, row, visit, round_number, action, holdout, at)
     return b"".join((head, mark, features, propensities))
 
 
 def outcome_bytes(sequence: int, row: int, kind: int, late: int, value: float, at: int) -> bytes:
-    """What came of an assignment, as it is hashed."""
+    """Return the bytes of an outcome that are hashed."""
     return _OUTCOME.pack(sequence, row, kind, late, value, at)
 
 
 def entry_bytes(sequence: int, at: int, kind: str, body: str) -> bytes:
-    """Any other entry, as it is hashed; body: its JSON as it is stored."""
+    """Return the bytes of any other entry that are hashed; body: its JSON as stored."""
     return _ENTRY.pack(sequence, at) + json.dumps([kind, body], ensure_ascii=True).encode()
 
 
 def linked(head: bytes, kind: bytes, record: bytes) -> bytes:
-    """The head after one more record."""
+    """Return the head after one more record."""
     return sha256(b"".join((head, kind, record))).digest()
 
 
 def canonical(body: Any) -> str:
-    """The one text that stands for something in JSON."""
+    """Return the canonical JSON text of a value."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

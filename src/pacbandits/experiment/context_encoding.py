@@ -1,7 +1,7 @@
-"""Contexts as they come, one by one: a mapping from columns to values, made into features and back.
+"""Encode contexts, given as mappings from columns to values, as features; and decode features.
 
-Nothing is made to fit. What is no value of its column as the contexts of the protocol had it is refused with a sentence
-that names the column: a shop would rather show its standard page than be told later that one country was another.
+Nothing is coerced. A value that does not fit its column in the protocol's contexts raises an error that names the
+column: showing a standard page is better than silently confusing one country with another.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MICROSECONDS_AN_HOUR = 3_600_000_000
 
 
 class FeatureColumn(NamedTuple):
-    """A column that is a feature.
+    """A column that is a feature itself.
 
-    place: of the feature.
-    name: of both.
-    codes: of labels; None for numbers.
-    missing: the number that stands for a missing value; None where none may be missing.
-    flags: whether true and false are taken for 1 and 0.
+    place: index of the feature.
+    name: name of column and feature.
+    codes: codes of the labels; None for a numeric column.
+    missing: the number that encodes a missing value; None if values may not be missing.
+    flags: whether true and false are accepted as 1 and 0.
     """
 
     place: int
@@ -45,11 +45,11 @@ class FeatureColumn(NamedTuple):
 
 
 class DateColumn(NamedTuple):
-    """A column of dates or times, of which features are made.
+    """A column of dates or times, from which features are derived.
 
-    name: of the column.
-    places: of what is made of it.
-    missing: the numbers that stand for what is made of a missing one; None where none may be missing.
+    name: name of the column.
+    places: indices of the derived features.
+    missing: their values for a missing date; None if dates may not be missing.
     """
 
     name: str
@@ -58,11 +58,11 @@ class DateColumn(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """What contexts that came are as features.
+    """Encoded contexts.
 
-    features (n, d): those of the protocol; 0 in rows with an error.
-    ids (n,): of contexts that are known by an id; None where they are not.
-    errors: what is wrong with a row, by its number from 0.
+    features (n, d): the features of the protocol; 0 in rows with an error.
+    ids (n,): ids of the contexts; None if the contexts have none.
+    errors: errors by row number, from 0.
     """
 
     features: FloatArray
@@ -72,12 +72,12 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """Makes features of contexts that come one by one, and values of features.
+    """Encodes contexts as features, and decodes features.
 
-    contexts: which features there are.
-    columns: of numbers and labels.
-    dates: of dates and times.
-    lenient: whether a label that is unknown counts as a missing one.
+    contexts: contexts that define the features.
+    columns: columns of numbers and labels.
+    dates: columns of dates and times.
+    lenient: whether an unknown label counts as a missing value.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20, 0], [40, 1]], names=["age", "device"], categories=[None, ("phone", "desktop")])
@@ -95,7 +95,7 @@ class Encoder:
 
     @classmethod
     def of(cls, contexts: Contexts, *, dates: Sequence[str] = (), lenient: bool = False) -> Encoder:
-        """For contexts like these; dates: columns that features were made of."""
+        """Return the encoder for contexts like these; dates: columns that features were derived from."""
         made = date_parts(contexts.names, dates)
         columns = tuple(_column(contexts, place, name) for place, name in enumerate(contexts.names) if name not in made)
         by_name: dict[str, dict[Part, int]] = {}
@@ -106,18 +106,18 @@ class Encoder:
 
     @classmethod
     def for_protocol(cls, protocol: ExperimentProtocol) -> Encoder:
-        """For the contexts of an experiment."""
+        """Return the encoder for the contexts of an experiment."""
         lenient = protocol.unknown_labels == "missing"
         return cls.of(protocol.contexts, dates=protocol.date_columns, lenient=lenient)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that a context must have."""
+        """Return the columns that a context must have."""
         known = (*(one.name for one in self.columns), *(one.name for one in self.dates))
         return known if self.contexts.ids is None else (*known, ID_COLUMN)
 
     def encode(self, rows: Sequence[object]) -> Encoded:
-        """Features of contexts, each a mapping from all columns to values that JSON knows."""
+        """Encode contexts, each a mapping from all columns to JSON-compatible values."""
         n, d = len(rows), self.contexts.n_features
         known = self.contexts.ids is not None
         width, count = d + known, len(self.columns) + len(self.dates) + known
@@ -137,7 +137,7 @@ class Encoder:
         return Encoded(features, ids, errors)
 
     def decode(self, features: FloatArray, ids: IntArray | None = None) -> list[dict[str, Any]]:
-        """Values by columns, from features (n, d): what `encode` makes them of again."""
+        """Return values by column from features (n, d), so that `encode` gives the same features."""
         readers: list[Callable[[list[float]], Any]] = [_reader(one) for one in self.columns]
         names = [one.name for one in self.columns]
         out: list[dict[str, Any]] = []
@@ -150,7 +150,7 @@ class Encoder:
         return out
 
     def _row(self, row: object, width: int, count: int) -> list[float]:
-        """The features of one context, and its id; the ordinary case goes straight through."""
+        """Encode one context, with its id last; the common cases are inlined for speed."""
         if not isinstance(row, Mapping):
             raise InputError(f"a context must be an object of columns and values, got {shown(row)}")
         given = cast(Mapping[str, object], row)
@@ -178,7 +178,7 @@ class Encoder:
         return made
 
     def _label(self, column: FeatureColumn, value: object) -> float:
-        """The code of what is no known label, if it may stand for one."""
+        """Return the code of a missing or unknown label; raise InputError if it is not allowed."""
         if value is None or (isinstance(value, float) and isnan(value)):
             return _missing(column)
         if not isinstance(value, str):
@@ -191,7 +191,7 @@ class Encoder:
         )
 
     def _id(self, value: object) -> float:
-        """The number of a context that is known by one."""
+        """Return the id of a context; raise InputError if it is invalid."""
         assert self.contexts.ids is not None
         last = int(self.contexts.ids.max())
         if not is_whole(value) or not 0 <= int(value) <= last:
@@ -199,7 +199,7 @@ class Encoder:
         return float(value)
 
     def _lacking(self, given: Mapping[str, object]) -> InputError:
-        """Which column is missing, and what may have been meant for it."""
+        """Return the error for a missing column, with a similar name among the given ones."""
         name = next(one for one in self.names if one not in given)
         extra = [str(one) for one in given if one not in self.names]
         meant = close_to(name, extra)
@@ -207,7 +207,7 @@ class Encoder:
         return InputError(f"the context lacks '{plain(name)}'{hint}; give null where the value is not known")
 
     def _unknown(self, given: Mapping[str, object]) -> InputError:
-        """Which column is not one of the experiment's."""
+        """Return the error for a column that the experiment does not have."""
         name = next(str(one) for one in given if one not in self.names)
         return InputError(
             f"the context has '{plain(name)}', which is no column{nearest(name, self.names)}; leave it out"
@@ -215,7 +215,7 @@ class Encoder:
 
 
 def _column(contexts: Contexts, place: int, name: str) -> FeatureColumn:
-    """How a feature that is a column of its own is read."""
+    """Return the column of a feature that is not derived from a date."""
     labels, values = contexts.categories[place], contexts.features[:, place]
     if labels is not None:
         missing = float(len(labels) - 1) if tells_missing(labels) else None
@@ -226,13 +226,13 @@ def _column(contexts: Contexts, place: int, name: str) -> FeatureColumn:
 
 
 def _missing_date(contexts: Contexts, places: Mapping[Part, int]) -> tuple[float, ...] | None:
-    """What stands for a missing date, in the order of the places; None where none may be missing."""
+    """Return the feature values of a missing date, in the order of the places; None if dates may not be missing."""
     columns = [_column(contexts, place, contexts.names[place]).missing for place in places.values()]
     return None if any(one is None for one in columns) else tuple(one for one in columns if one is not None)
 
 
 def _missing(column: FeatureColumn) -> float:
-    """The number that stands for a missing value, or a sentence."""
+    """Return the number that encodes a missing value; raise InputError if values may not be missing."""
     if column.missing is None:
         raise InputError(
             f"'{plain(column.name)}' is null, and was never missing in the contexts of the experiment; give a value"
@@ -241,7 +241,7 @@ def _missing(column: FeatureColumn) -> float:
 
 
 def _number(column: FeatureColumn, value: object) -> float:
-    """A value of a column of numbers that is no ordinary float or integer."""
+    """Encode a value of a numeric column that is not an ordinary float or integer."""
     if value is None or (isinstance(value, float) and isnan(value) and column.missing is not None):
         return _missing(column)
     if isinstance(value, bool) and column.flags:
@@ -254,7 +254,7 @@ def _number(column: FeatureColumn, value: object) -> float:
 
 
 def _put_date(column: DateColumn, value: object, made: list[float]) -> None:
-    """Put what is made of a date or time at its places."""
+    """Write the features derived from a date or time to their places in `made`."""
     if value is None:
         if column.missing is None:
             raise InputError(
@@ -274,7 +274,7 @@ def _put_date(column: DateColumn, value: object, made: list[float]) -> None:
 
 
 def _clock(column: DateColumn, value: object) -> date | time:
-    """A date or a time of day; offsets in text are brought to UTC, as they are where tables are read."""
+    """Return a date or a time of day; date-times in text with an offset are converted to UTC, as in tables."""
     if isinstance(value, date | time):
         return value
     alone = tuple(column.places) == ("hour",)
@@ -291,7 +291,7 @@ def _clock(column: DateColumn, value: object) -> date | time:
 
 
 def _hour(when: date | time) -> float:
-    """The hour of a time: 13.5 is half past one. A date alone is its midnight."""
+    """Return the hour of a time, 13.5 for 13:30; 0 for a date without a time."""
     if not isinstance(when, datetime | time):
         return 0.0
     seconds = (when.hour * 60 + when.minute) * 60 + when.second
@@ -299,7 +299,7 @@ def _hour(when: date | time) -> float:
 
 
 def _reader(column: FeatureColumn) -> Callable[[list[float]], Any]:
-    """What reads the value of a column from the features of a row."""
+    """Return a function that decodes the value of a column from the features of a row."""
     place, missing = column.place, column.missing
     if column.codes is None:
         return lambda row: _plain_number(row[place])
@@ -310,14 +310,14 @@ def _reader(column: FeatureColumn) -> Callable[[list[float]], Any]:
 
 
 def _plain_number(value: float) -> float | int | None:
-    """A number as people write it: whole ones without a point, none for what is missing."""
+    """Return a whole number as int, any other as float, and None for a missing one."""
     if not isfinite(value):
         return None
     return int(value) if value.is_integer() and abs(value) <= MAX_WHOLE_NUMBER else value
 
 
 def _decode_date(column: DateColumn, row: list[float]) -> str | None:
-    """A date or time in ISO form."""
+    """Decode a date or time to ISO 8601 text; None if it is missing."""
     places = column.places
     if any(isnan(row[places[part]]) for part in ("day", "hour") if part in places):
         return None

@@ -1,4 +1,4 @@
-"""The database of experiments: connections, tables, frozen migrations, and its errors."""
+"""The database of experiments: tables, connections, errors, and times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pacbandits.experiment.stored_rows import (
     columns_of,
 )
 
-# The tables of a database as SQLAlchemy sees them; `pacbandits.experiment.migrations` creates them.
+# The tables as SQLAlchemy describes them; `pacbandits.experiment.migrations` creates them.
 
 
 metadata = sa.MetaData()
@@ -33,7 +33,7 @@ _TYPES: dict[type, Any] = {int: sa.BigInteger, float: sa.Float(53), str: sa.Text
 
 
 def table_of(name: str, row: type[NamedTuple], *indexes: Any, into: Any = metadata, **options: Any) -> sa.Table:
-    """The table that holds such rows."""
+    """Return the table for a type of rows."""
     columns = [
         sa.Column(
             field,
@@ -61,8 +61,8 @@ outcomes = table_of(
 entries = table_of("entries", EntryRow)
 looks = table_of("looks", AnalysisRow)
 
-# Keys of the service (`pacbandits.service.access`). experiment: '' for the admin's key, which opens all of them.
-# withdrawn: 1 if it opens nothing any more.
+# Keys of the service (`pacbandits.service.access`). experiment: '' for the admin key, which is valid for all.
+# withdrawn: 1 for a revoked key.
 service_keys = sa.Table(
     "service_keys",
     metadata,
@@ -74,7 +74,7 @@ service_keys = sa.Table(
     sa.Column("withdrawn", sa.Integer, nullable=False),
 )
 
-# The secret that signs sessions of the dashboard, on whichever server.
+# The secret that signs sessions of the dashboard, shared by all servers.
 service_signing = sa.Table(
     "service_signing",
     metadata,
@@ -83,45 +83,46 @@ service_signing = sa.Table(
 )
 
 
-# What an experiment refuses, by kinds that a caller may want to tell apart.
+# Errors that a caller may want to distinguish.
 
 
 class UnknownExperiment(InputError):
-    """There is no experiment of that name."""
+    """No experiment has that name."""
 
 
 class AlreadyThere(InputError):
-    """There is one of that name already."""
+    """An experiment with that name exists."""
 
 
 class UnknownAssignment(InputError):
-    """An id that this experiment never gave out."""
+    """The experiment never issued that assignment id."""
 
 
 class Contradiction(InputError):
-    """A second report that differs from the first."""
+    """A report differs from an earlier one for the same assignment."""
 
 
 class NotCollecting(InputError):
-    """The experiment is paused or stopped, and takes in nobody new."""
+    """The experiment's state does not allow this, such as an assignment while it is paused or stopped."""
 
 
-# Databases: SQLite in a file for one server, PostgreSQL for several.
+# Connections: an SQLite file for one server, PostgreSQL for several.
 #
-# A transaction that writes to an experiment first takes the experiment's own row, and keeps it until it is done:
-# records are numbered and chained in the order in which they are stored, whoever stores them.
+# A transaction that writes to an experiment locks the experiment's row until it ends, so records are numbered and
+# chained in the order in which they are stored, whichever process stores them.
 
 
-LOCK_SECONDS = 30.0  # that a transaction waits for another
+LOCK_SECONDS = 30.0  # maximum wait for another transaction (SQLite)
 Connection = sa.Connection
-_READING = "pacbandits_reading"  # the option of a connection that only reads
+_READING = "pacbandits_reading"  # execution option of read-only connections
 Row = Any  # of a result, whose columns are attributes
 
 
 class Database:
-    """Where experiments are kept.
+    """A database of experiments.
 
-    url: which one, without its password. engine: of SQLAlchemy.
+    url: its URL without the password.
+    engine: the SQLAlchemy engine.
     """
 
     def __init__(self, given: str | Path, *, create: bool = False) -> None:
@@ -139,7 +140,7 @@ class Database:
         except (exc.ArgumentError, ModuleNotFoundError) as error:
             raise InputError(f"cannot use the database {plain(self.url)}: {plain(error)}") from None
         self.sqlite = sqlite
-        # Connections of a database that nobody has any more are closed, as Python asks for since 3.13. Not at exit: a
+        # Close the connections when the object is collected, as Python 3.13 and later warn otherwise. Not at exit: a
         # forked process would close those of its parent.
         weakref.finalize(self, self.engine.dispose).atexit = False
         if sqlite:
@@ -152,7 +153,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """A connection that sees one state of the database, and changes nothing."""
+        """Yield a read-only connection that sees one snapshot of the database."""
         options: dict[str, Any] = {_READING: True} if self.sqlite else {"isolation_level": "REPEATABLE READ"}
         with self.engine.connect() as bare:
             connection = bare.execution_options(**options)
@@ -161,19 +162,19 @@ class Database:
 
     @contextmanager
     def writing(self, name: str) -> Generator[tuple[Connection, Standing]]:
-        """A transaction on an experiment, which nobody else writes to meanwhile, and the experiment's row."""
+        """Yield a connection whose transaction may write to an experiment exclusively, and the experiment's row."""
         with self.engine.begin() as connection:
             if not self.sqlite:
                 connection.execute(_STANDING.with_for_update(), {"wanted": name})
             yield connection, read_standing(connection, name)
 
     def names(self) -> tuple[str, ...]:
-        """Of all experiments, in the order of the alphabet."""
+        """Return the names of all experiments in alphabetical order."""
         with self.reading() as connection:
             return names_in(connection)
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Close the connections."""
         self.engine.dispose()
 
 
@@ -181,7 +182,7 @@ _STANDING = sa.select(tables.standings).where(tables.standings.c.name == sa.bind
 
 
 def read_standing(connection: Connection, name: str) -> Standing:
-    """Where an experiment stands."""
+    """Return the current row of an experiment; raise UnknownExperiment if there is none."""
     found = connection.execute(_STANDING, {"wanted": name}).one_or_none()
     if found is None:
         raise unknown(name, names_in(connection))
@@ -189,18 +190,18 @@ def read_standing(connection: Connection, name: str) -> Standing:
 
 
 def names_in(connection: Connection) -> tuple[str, ...]:
-    """Of all experiments, in the order of the alphabet."""
+    """Return the names of all experiments in alphabetical order."""
     return tuple(connection.execute(sa.select(tables.experiments.c.name).order_by("name")).scalars())
 
 
 def unknown(name: str, names: tuple[str, ...]) -> UnknownExperiment:
-    """That there is no experiment of a name."""
+    """Return the error for a name that no experiment has."""
     known = f"there are: {', '.join(plain(one) for one in names[:20])}" if names else "there are none yet"
     return UnknownExperiment(f"there is no experiment '{plain(name)}'; {known}")
 
 
 def database_url(given: str | Path) -> Any:
-    """The URL of a database that is given by it, or by the path of a file."""
+    """Return the SQLAlchemy URL of a database given by URL or by the path of a file."""
     words = str(given) if isinstance(given, Path) else text(given, name="--database")
     if not words:
         raise InputError("--database is empty; give a file such as pacbandits.db, or a URL postgresql://…")
@@ -218,32 +219,32 @@ def database_url(given: str | Path) -> Any:
 
 
 def _on_connect(connection: Any, _: object) -> None:
-    """What makes SQLite durable, and transactions ours: it would begin them too late."""
+    """Make SQLite durable, and disable the driver's implicit transactions, which begin too late."""
     connection.isolation_level = None
     for words in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-65536"):
         connection.execute(f"PRAGMA {words}")
 
 
 def _on_begin(connection: Any) -> None:
-    """Writers one after the other, from the first statement on; readers beside them."""
+    """Begin a transaction: a writer takes the write lock at once; readers run concurrently."""
     connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(_READING) else "BEGIN IMMEDIATE")
 
 
-# Times: whole microseconds since 1970 in UTC, and how they are written.
+# Times: integer microseconds since 1970 in UTC.
 
 
 def microseconds(moment: datetime) -> int:
-    """A time as a number."""
+    """Return a time in microseconds since 1970; raise InputError if it has no time zone."""
     if moment.tzinfo is None:
         raise InputError(f"the clock must tell the time with its zone, as datetime.now(UTC) does; got {moment}")
     return round(moment.timestamp() * 1e6)
 
 
 def spell(moment: int) -> str:
-    """A time as text, in UTC."""
+    """Format a time as ISO 8601 text in UTC."""
     return datetime.fromtimestamp(moment / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def utc_now() -> datetime:
-    """The time."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)

@@ -1,12 +1,12 @@
-"""An experiment that lasts: ask what to give to whom, tell what came of it, from any process and after any crash.
+"""Durable experiments: request assignments and report rewards from any process, also after a crash.
 
     experiment = Experiment.create("checkout.db", protocol)
     given = experiment.assign({"age": 31, "country": "DE"}, unit="u-17")
     experiment.record(given.id, reward=1.0)
     experiment.status(); experiment.result()
 
-All that it knows stands in a database, and is there before an answer is given. The same seed and the same events make
-the same decisions.
+All state is in a database; every assignment is committed before it is returned. The same seed and the same events
+give the same decisions.
 """
 
 from __future__ import annotations
@@ -62,13 +62,14 @@ from pacbandits.records import Design, likeliest
 from pacbandits.schema import Json
 
 Clock = Callable[[], datetime]
-MAX_LOOKS = 2**31 - 1  # that a database can number
+MAX_LOOKS = 2**31 - 1  # the largest INTEGER of PostgreSQL, which numbers analyses
 
 
 class Experiment:
-    """A durable experiment; see `create` and `open`.
+    """A durable experiment; make one with `create` or `open`.
 
-    name: of it. protocol: what was fixed when it was created.
+    name: the experiment's name.
+    protocol: the settings fixed at creation.
     """
 
     def __init__(self, stored: StoredExperiment, *, clock: Clock = utc_now) -> None:
@@ -87,12 +88,12 @@ class Experiment:
     def create(
         cls, database: str | Path | Database, protocol: ExperimentProtocol, *, clock: Clock = utc_now
     ) -> Experiment:
-        """A new experiment by this protocol, which never changes again; its first round is open.
+        """Create an experiment with this protocol, which never changes again, and open its first round.
 
-        database: the file of one in SQLite, which is made if need be, or a URL `postgresql://…`.
+        database: an SQLite file, created if missing, or a URL `postgresql://…`.
 
         Raises:
-            AlreadyThere: When there is an experiment of that name.
+            AlreadyThere: If an experiment with that name exists.
         """
         instance(protocol, ExperimentProtocol, name="protocol", remedy="read one by read_protocol, or make one")
         base = database if isinstance(database, Database) else Database(database, create=True)
@@ -141,10 +142,10 @@ class Experiment:
 
     @classmethod
     def open(cls, database: str | Path | Database, name: str, *, clock: Clock = utc_now) -> Experiment:
-        """The experiment of that name, where it stands.
+        """Open the experiment with that name, in its current state.
 
         Raises:
-            UnknownExperiment: When there is none.
+            UnknownExperiment: If there is none.
         """
         base = database if isinstance(database, Database) else Database(database)
         return cls(StoredExperiment.open(base, name), clock=clock)
@@ -156,15 +157,15 @@ class Experiment:
         unit: str | None = None,
         units: Sequence[str] | None = None,
     ) -> Any:
-        """What somebody is to get: an `Assignment`, by the name of the action; of many at once, a list of them.
+        """Assign an action: return an `Assignment`, or a list of them for several contexts.
 
-        context: what is known of them, by the names of features; or a data frame or a sequence of such.
-        unit: who it is, so that the same person gets the same again; without one, nobody comes back.
-        units: the same of many.
+        context: feature values by name; or a data frame or a sequence of such mappings.
+        unit: an identifier, so that a returning user gets the same action; without one, a random unit is drawn.
+        units: one unit for each of several contexts.
 
         Raises:
-            NotCollecting: When the experiment takes in nobody new.
-            InputError: When a context is not one of the experiment's; then nobody is assigned anything.
+            NotCollecting: If the experiment accepts no new units.
+            InputError: If a context does not match the experiment's features; then nothing is assigned.
         """
         if isinstance(context, Mapping):
             if units is not None:
@@ -183,63 +184,64 @@ class Experiment:
         return _granted(self.assign_many(requests))
 
     def assign_many(self, requests: Sequence[AssignmentRequest]) -> list[Assignment | InputError]:
-        """An assignment for each, or why there is none; in one transaction, stored when this returns."""
+        """Return an assignment or an error for each request; all are stored in one transaction before this returns."""
         return self._assigner.assign(requests, at=self._now())
 
     def record(self, assignment: str, *, reward: float | None = None, guardrail: float | None = None) -> Recorded:
-        """What came of an assignment: once, however late; the same again changes nothing.
+        """Record the reward of an assignment, however late; repeating the same report changes nothing.
 
         Raises:
-            UnknownAssignment: For an id that this experiment never gave out.
-            Contradiction: When something else was reported before.
+            UnknownAssignment: If this experiment never issued that id.
+            Contradiction: If a different value was reported before.
         """
         return self.record_many([Report(assignment, reward, guardrail)])[0]
 
     def record_many(self, reports: Sequence[Report]) -> list[Recorded]:
-        """The same of many at once: all are stored when this returns, or none is."""
+        """Record several reports: either all are stored when this returns, or none is."""
         return record_reports(self._stored, reports, at=self._now())
 
     def advance(self, *, at_once: bool = False) -> bool:
-        """Do what is due: close a round, look at the data, design the next round, stop; whether there was anything.
+        """Do the work that is due: close a round, analyse the data, design the next round, certify.
 
-        A service does this all the time, in a process of its own. at_once: look now, however little is new.
+        Return whether anything was done. A service calls this continuously, in a worker process.
+        at_once: analyse now, however few data are new.
         """
         return self._advancer.advance(at=self._now(), at_once=at_once)
 
     def pause(self, reason: str) -> None:
-        """Take in nobody new until it is resumed; people who came before still get what they got."""
+        """Accept no new units until `resume`; with sticky visits, known units still get their action."""
         change_state(self._stored, PAUSED, "paused", reason, of=(COLLECTING, CERTIFIED), at=self._now())
 
     def resume(self, reason: str) -> None:
-        """Go on after a pause."""
+        """Accept units again after a pause."""
         change_state(self._stored, COLLECTING, "resumed", reason, of=(PAUSED,), at=self._now())
 
     def stop(self, reason: str) -> None:
-        """Take in nobody new for good; rewards may still come, and count."""
+        """Accept no new units ever again; rewards may still arrive, and count."""
         change_state(self._stored, STOPPED, "stopped", reason, of=(COLLECTING, CERTIFIED, PAUSED), at=self._now())
 
     def close_round(self, reason: str) -> None:
-        """End the open round now, so that the next is designed from what is known."""
+        """Close the open round now, so that the next one is designed from the data so far."""
         close_round(self._stored, reason, at=self._now())
 
     def withdraw(self, action: str, reason: str) -> None:
-        """Never give an action again, from now on; the claim is then of policies that do without it, at a price."""
+        """Exclude an action from now on; the claim then covers policies without it, at a smaller part of δ."""
         withdraw(self._stored, action, reason, at=self._now())
 
     def status(self) -> Status:
-        """Where it stands, as of the last look and with what has come since."""
+        """Return the status: the last interim analysis, and the counts since then."""
         return read_status(self._stored, self._missed, at=self._now())
 
     def result(self) -> ExperimentResult:
-        """What is proven so far, and of which policy."""
+        """Return the policy with the best claim so far, and its certificate."""
         return read_result(self._stored)
 
     def seal(self) -> Seal:
-        """The record's chain: its head, to be noted down, and all entries."""
+        """Return the seal of the event log: the head of its hash chain, to be noted down, and all entries."""
         return read_seal(self._stored)
 
     def payload(self) -> Json:
-        """What is played now, in JSON: a client can tell from it with what probability anybody gets what."""
+        """Return the open round's design as JSON, from which a client can compute anyone's propensities."""
         with self.database.reading() as connection:
             now = self._stored.rounds(connection)[-1]
         return {
@@ -252,10 +254,10 @@ class Experiment:
         }
 
     def export(self, target: str | Path | IO[bytes], *, look: int | None = None) -> None:
-        """Write the record as one Parquet file that `certify` and `verify` accept, with its chain.
+        """Write the event log, with its hash chain, as one Parquet file that `certify` and `verify` accept.
 
-        look: as of which look at the data; by default that of the result, so that its certificate is of this file.
-            0 for all that there is now.
+        look: the number of the analysis to export the data of; by default that of the result, so that its certificate
+            matches the file. 0 exports all data up to now.
         """
         if look is not None:
             whole_number(look, name="look", least=0, most=MAX_LOOKS)
@@ -264,7 +266,7 @@ class Experiment:
         write_export(target, self._stored, look=look)
 
     def close(self) -> None:
-        """Give back what is held of the database."""
+        """Close the database connections."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -278,19 +280,19 @@ class Experiment:
 
 
 def list_experiments(database: str | Path) -> tuple[str, ...]:
-    """The names of all experiments in a database."""
+    """Return the names of all experiments in a database."""
     return Database(database).names()
 
 
 def _rows(given: object) -> list[Mapping[str, Value]]:
-    """The rows of a data frame, or of a sequence of mappings."""
+    """Return the rows of a data frame or of a sequence of mappings."""
     if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
         return list(cast(Sequence[Mapping[str, Value]], given))
     return arrow_table(given).to_pylist()
 
 
 def _granted(answers: list[Assignment | InputError]) -> list[Assignment]:
-    """The assignments, if all were made."""
+    """Return the assignments; raise the first error among them."""
     out: list[Assignment] = []
     for one in answers:
         if isinstance(one, InputError):

@@ -1,4 +1,4 @@
-"""Export an experiment with its sealed event log, and tell its status."""
+"""Status, result, export and seal of an experiment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pacbandits.records.log import UNIT_RANGE
 from pacbandits.records.log_metadata import RECORD, pack_text
 from pacbandits.schema import Json
 
-# Where an experiment stands: what the last look found, and what has come since.
+# Status and result: the last interim analysis, and the counts since then.
 
 
 MAX_EVENTS = 200
@@ -35,13 +35,14 @@ OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_co
 
 @dataclass(frozen=True)
 class Status:
-    """Where an experiment stands.
+    """The status of an experiment.
 
-    name, state: of it; collecting, certified, paused or stopped.
-    certified: whether the answer is proven at the ε that was asked for.
-    certified_epsilon: the smallest that is; None before any is.
-    assigned: how many were.
-    figures: everything, as `to_json` gives it.
+    name: the experiment's name.
+    state: collecting, certified, paused or stopped.
+    certified: whether the ε of the protocol is certified.
+    certified_epsilon: the smallest certified ε; None before there is one.
+    assigned: number of assignments.
+    figures: all fields, as `to_json` returns them.
     """
 
     name: str
@@ -52,21 +53,21 @@ class Status:
     figures: Json
 
     def to_json(self) -> Json:
-        """Everything, as what JSON knows."""
+        """Return all fields as JSON-compatible values."""
         return self.figures
 
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """What an experiment has proven.
+    """The best claim of an experiment so far; its fields are None before there is one.
 
-    name, state: of it.
-    certified: whether it is proven at the ε that was asked for.
-    promise: the claim with what it assumes, in words; None before anything is.
-    policy: in JSON; None before anything is.
-    words: what it does.
-    certificate: all of the claim in JSON, for `verify`; of the export of the same look.
-    look: the number of that look.
+    name, state: of the experiment.
+    certified: whether the ε of the protocol is certified.
+    promise: the claim with its assumptions, in words.
+    policy: the policy in JSON.
+    words: the policy in words.
+    certificate: the certificate in JSON; `verify` checks it on the export of the same analysis.
+    look: the number of that analysis.
     """
 
     name: str
@@ -79,12 +80,12 @@ class ExperimentResult:
     look: int | None
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return dict(vars(self))
 
 
 def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
-    """Where an experiment stands."""
+    """Return the status of an experiment."""
     with stored.reading() as connection:
         standing = stored.standing(connection)
         now = stored.rounds(connection)[standing.round]
@@ -141,14 +142,14 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
 
 
 def _alarms(claim: Json | None, found: Json) -> list[str]:
-    """Where the data speak against an assumption of the claim, in words: as of the last look, or when it was made."""
+    """Return where the data contradict an assumption of the claim: at the last analysis, or when it was made."""
     health, value = (cast(Json, found.get(name) or {}) for name in ("health", "value"))
     now: list[str] = [one["words"] for one in health.get("checks", ()) if one["alarm"]]
     return now or value.get("alarms") or ([] if claim is None else claim["alarms"])
 
 
 def read_result(stored: StoredExperiment) -> ExperimentResult:
-    """What is proven so far."""
+    """Return the best claim so far."""
     with stored.reading() as connection:
         standing = stored.standing(connection)
         best = best_look(connection, standing)
@@ -168,9 +169,9 @@ def read_result(stored: StoredExperiment) -> ExperimentResult:
 
 
 def best_look(connection: Connection, standing: Standing) -> Row | None:
-    """The look that proved most of the policies that do without what is withdrawn now; None where none did yet.
+    """Return the analysis with the smallest certified ε for the actions now left; None if there is none.
 
-    What was proven before of policies that take a withdrawn action stays proven, and nobody should play it.
+    Earlier claims about policies that use a withdrawn action remain true, but those policies should not be played.
     """
     t = tables.looks.c
     gone = len(json.loads(standing.withdrawn))
@@ -187,7 +188,7 @@ def _last_look(connection: Connection, name: str) -> Row | None:
 
 
 def _curve(connection: Connection, name: str) -> list[Json]:
-    """What was proven when, at each look; of very many, some."""
+    """Return the certified ε at each analysis; at most about MAX_CURVE_POINTS of them."""
     t = tables.looks.c
     query = sa.select(t.samples, t.best, t.at, t.round).where(t.experiment == name, t.certificate.is_not(None))
     out: list[Json] = []
@@ -208,14 +209,14 @@ def _curve(connection: Connection, name: str) -> list[Json]:
 
 
 class Missed:
-    """Of how many the window is over, and nothing came in it; what is over stays so, and is counted once."""
+    """Counts the rows whose window ended without a reward, incrementally: a window that is over stays over."""
 
     def __init__(self, stored: StoredExperiment) -> None:
         self._stored, self._lock = stored, Lock()
         self._over, self._missed = 0, 0
 
     def count(self, connection: Connection, at: int, *, rows: int) -> int:
-        """How many these are, of so many rows."""
+        """Return their number among the first `rows` rows; 0 without a window."""
         window, name = self._stored.window, self._stored.name
         if window is None:
             return 0
@@ -233,10 +234,7 @@ class Missed:
 
 
 def _first_row_since(connection: Connection, name: str, moment: int, *, low: int, high: int) -> int:
-    """The first of the rows from low to high that was assigned at a time or later; high if none was.
-
-    Rows stand in the order of time, so that few are asked.
-    """
+    """Return the first row in [low, high) assigned at `moment` or later, by bisection; `high` if there is none."""
     t = tables.assignments.c
     while low < high:
         middle = (low + high) // 2
@@ -245,14 +243,14 @@ def _first_row_since(connection: Connection, name: str, moment: int, *, low: int
     return low
 
 
-# The record as a file: the log that a claim is of, and around it all that its chain is made of.
+# The export: the log that a claim is about, with everything that the hash chain covers.
 
 
 FORMAT = "pacbandits record 1"
 
 
 def write_export(target: str | Path | IO[bytes], stored: StoredExperiment, *, look: int | None) -> None:
-    """Write the record, as of a look; by default of the one that proved most, 0 for now."""
+    """Write the event log as of an analysis; by default that of the best claim, 0 for the data up to now."""
     with stored.reading() as connection:
         sequence, moment, number = _as_of(connection, stored, look)
         rounds = [one for one in stored.rounds(connection) if one.sequence < sequence]
@@ -279,7 +277,7 @@ def write_export(target: str | Path | IO[bytes], stored: StoredExperiment, *, lo
         "record_mark": marks,
     }
     for name, exported in EXPORTED.items():
-        if exported not in columns and rows.columns[name].shape[1:] != (0,):  # there may be no features
+        if exported not in columns and rows.columns[name].shape[1:] != (0,):  # contexts may have no features
             columns[exported] = rows.columns[name]
     for name, found in outcomes.items():
         columns |= {
@@ -308,7 +306,7 @@ def write_export(target: str | Path | IO[bytes], stored: StoredExperiment, *, lo
 
 
 def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -> tuple[int, int, int]:
-    """How many records there were, when, and the number of the look; 0 for now: the time of the last record."""
+    """Return the number of records, the time, and the number of the analysis; for now, the last record's time and 0."""
     t, standing = tables.looks.c, stored.standing(connection)
     found = None
     if look is None:
@@ -339,7 +337,7 @@ def _outcomes(connection: Connection, stored: StoredExperiment, kind: int, seque
 
 
 def _entries(connection: Connection, stored: StoredExperiment, sequence: int) -> list[list[Any]]:
-    """Number, time, kind, body as it was hashed, and the head after it, of each entry."""
+    """Return number, time, kind, body as hashed, and following head of each entry."""
     t = tables.entries.c
     query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(
         t.experiment == stored.name, t.sequence < sequence
@@ -348,17 +346,17 @@ def _entries(connection: Connection, stored: StoredExperiment, sequence: int) ->
     return [[row.sequence, row.at, row.kind, row.body, row.head.hex()] for row in rows]
 
 
-# The seal: the chain of an experiment's record, shown to whoever wants to note its head down.
+# The seal: the head of the hash chain, to be noted down.
 
 
 @dataclass(frozen=True)
 class Seal:
-    """The chain of a record.
+    """The seal of an event log.
 
-    head: the hash of all records, in hexadecimal. Whoever notes it down can tell later that nothing before was altered.
-    records: how many it is of.
-    protocol: the digest of the protocol.
-    entries: all but assignments and outcomes, with the head after each.
+    head: head of the hash chain, in hexadecimal. If it is noted down, later changes to earlier records can be detected.
+    records: number of records it covers.
+    protocol: digest of the protocol.
+    entries: all records except assignments and outcomes, with the head after each.
     """
 
     head: str
@@ -367,12 +365,12 @@ class Seal:
     entries: tuple[Json, ...]
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"head": self.head, "records": self.records, "protocol": self.protocol, "entries": list(self.entries)}
 
 
 def read_seal(stored: StoredExperiment) -> Seal:
-    """The chain as it stands."""
+    """Return the current seal."""
     e, t = tables.standings.c, tables.entries.c
     with stored.reading() as connection:
         head, records = connection.execute(sa.select(e.head, e.sequence).where(e.name == stored.name)).one()

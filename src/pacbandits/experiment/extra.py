@@ -1,4 +1,4 @@
-"""SQLAlchemy, which keeps experiments: missed in one line that says how to get it."""
+"""Import SQLAlchemy, or raise InputError with the command that installs it."""
 
 from __future__ import annotations
 

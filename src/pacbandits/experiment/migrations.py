@@ -1,8 +1,8 @@
-"""The schema of a database, step by step: each step is frozen SQL, and a new version appends one.
+"""Migrations of the database schema: each step is frozen SQL, and a new version appends one.
 
-A fresh database takes all steps, an older one those it lacks, so both end with the same columns in the same order.
-`pacbandits.experiment.database` describes the result to SQLAlchemy and creates nothing; a test compares both. A
-database stores in `pacbandits_schema` how many steps it has taken.
+A new database runs all steps, an older one those it lacks, so both end with the same columns in the same order.
+`pacbandits.experiment.database` describes the result to SQLAlchemy and creates nothing; a test compares both. The table
+`pacbandits_schema` stores how many steps a database has run.
 
 To add a column: append a step `ALTER TABLE … ADD COLUMN … NOT NULL DEFAULT …`, and give its row in
 `pacbandits.experiment.stored_rows` a last field with the same default. Never change a step that was released.
@@ -59,23 +59,23 @@ CREATE TABLE service_signing ("only" $serial NOT NULL, secret $bytes NOT NULL, P
 """
 
 # Statements end with a semicolon, which must not occur within one. $bytes, $double, $serial and $without_rowid are
-# what SQLite and PostgreSQL spell differently.
+# spelled differently by SQLite and PostgreSQL.
 STEPS: tuple[str, ...] = (_STEP_1,)
 _SPELLINGS = {
     "sqlite": {"bytes": "BLOB", "double": "FLOAT", "serial": "INTEGER", "without_rowid": "WITHOUT ROWID"},
     "postgresql": {"bytes": "BYTEA", "double": "FLOAT(53)", "serial": "SERIAL", "without_rowid": ""},
 }
-_ADVISORY_LOCK = 0x7061_6362  # of PostgreSQL, so that two servers that start together do not both take a step
+_ADVISORY_LOCK = 0x7061_6362  # of PostgreSQL, so that two servers that start together do not both run a step
 
 
 def statements_of(steps: Sequence[str], *, dialect: str) -> list[str]:
-    """The statements of some steps, as SQLite ("sqlite") or PostgreSQL ("postgresql") spells them."""
+    """Return the statements of some steps in the dialect "sqlite" or "postgresql"."""
     written = Template(";".join(steps)).substitute(_SPELLINGS[dialect])
     return [one.strip() for one in written.split(";") if one.strip()]
 
 
 def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
-    """Take the steps that a database lacks, in one transaction; return how many these were."""
+    """Run the steps that a database lacks, in one transaction; return how many."""
     with engine.begin() as connection:
         dialect: str = connection.dialect.name
         if dialect == "postgresql":

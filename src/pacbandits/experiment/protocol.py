@@ -1,4 +1,4 @@
-"""What is fixed when an experiment is created, and can be published before anyone is assigned."""
+"""The protocol of an experiment: everything fixed at creation, publishable before the first assignment."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
 
-# Rules that an experiment is created with: what late rewards mean, what must not be exceeded, what was foretold.
+# Parts of a protocol: the rule for late rewards, the guardrail, and the forecast of the plan.
 
 
 LateRuleName = Literal["worst case", "window"]
 LATE_RULES: tuple[LateRuleName, ...] = ("worst case", "window")
 SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
 MAX_DURATION_SECONDS = 10 * 366 * SECONDS["day"]
-DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # of periods of traffic
+DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # per period of traffic
 DEFAULT_FALSE_ALARMS = 0.01
-MAX_LABEL_CHARACTERS = 80  # of a name that tables and pages show
+MAX_LABEL_CHARACTERS = 80  # of a name shown in tables and pages
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)")
 
 
 @dataclass(frozen=True)
 class LateRule:
-    """What a reward means that is not in.
+    """The rule for pending and missing rewards.
 
-    rule: "worst case": it may be anything, and the claim holds whatever it is. "window": a reward is defined as what
-        came within the window, and else as `missing`.
-    window_seconds: how long a reward of the window rule is waited for, from its assignment; None for the worst case.
-    missing: what no reward within the window counts as, in the units of rewards; None for the worst case, and until the
-        protocol says that it is the low end of their range.
+    rule: "worst case": a pending reward may be anything, and the claim holds whatever it is. "window": the reward is
+        the value reported within the window, or else `missing`.
+    window_seconds: length of the window, from the assignment; None for the worst case.
+    missing: value of a reward not reported within the window, in the units of rewards. None for the worst case; with
+        a window, None until the protocol sets it to the low end of the reward range.
     """
 
     rule: LateRuleName = "worst case"
@@ -83,11 +83,11 @@ class LateRule:
 
     @property
     def window(self) -> int | None:
-        """How long a reward is waited for, in microseconds; None for the worst case."""
+        """Return the window in microseconds; None for the worst case."""
         return None if self.window_seconds is None else round(self.window_seconds * 1e6)
 
     def within(self, low: float, high: float) -> LateRule:
-        """The same for rewards in that range, of which the low end stands for one that never came."""
+        """Return the rule for rewards in [low, high], with `missing` set to the low end unless it was given."""
         if self.rule == "worst case":
             return self
         missing = low if self.missing is None else self.missing
@@ -99,19 +99,19 @@ class LateRule:
         return LateRule(self.rule, self.window_seconds, missing)
 
     def describe(self) -> str:
-        """In words, for a claim."""
+        """Return the rule in words, for a claim."""
         if self.window_seconds is None or self.missing is None:
             return "a reward that is not in may be anything, and is counted as what is worst for the claim"
         wait = spell_duration(self.window_seconds)
         return f"a reward is what came within {wait} of the assignment, and {self.missing:g} where nothing did"
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"rule": self.rule, "window_seconds": self.window_seconds, "missing": self.missing}
 
     @classmethod
     def from_json(cls, value: object) -> LateRule:
-        """What `to_json` wrote."""
+        """Parse the output of `to_json`."""
         given = Fields.read(value, of="rule of late rewards")
         given.check_known(("rule", "window_seconds", "missing"))
         rule: LateRuleName = "window" if given.one_of("rule", LATE_RULES) == "window" else "worst case"
@@ -120,11 +120,11 @@ class LateRule:
 
 @dataclass(frozen=True)
 class GuardrailRule:
-    """An outcome that must not become too frequent: complaints, refunds, crashes.
+    """A guardrail: an outcome that must not become too frequent, such as complaints, refunds or crashes.
 
-    name: what it is called.
-    most: the mean in [0, 1] that it must not exceed, over all and for each action.
-    false_alarms: the probability of ever pausing where it does not.
+    name: name of the outcome.
+    most: limit on its mean, in (0, 1), over all rows and for each action.
+    false_alarms: probability of ever pausing although the limit is not exceeded.
     """
 
     name: str
@@ -140,12 +140,12 @@ class GuardrailRule:
         settle(self, most=most, false_alarms=alarms)
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"name": self.name, "most": self.most, "false_alarms": self.false_alarms}
 
     @classmethod
     def from_json(cls, value: object) -> GuardrailRule:
-        """What `to_json` wrote."""
+        """Parse the output of `to_json`."""
         given = Fields.read(value, of="guardrail")
         given.check_known(("name", "most", "false_alarms"))
         return cls(given.text("name"), given.number("most"), given.number("false_alarms"))
@@ -156,11 +156,11 @@ _MOST = "lie strictly between 0 and 1, as the outcome is a number in [0, 1]"
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the plan that an experiment was made from foretold.
+    """The forecast of the plan that an experiment was made from.
 
-    people: how many people it takes in half, 80 % and 95 % of cases; None where it was not done by as many as allowed.
-    days: how many days, likewise; None where the plan knew of no traffic.
-    plain_trial: how many people a plain randomised trial takes in half of the cases; None likewise.
+    people: sample sizes that suffice in 50 %, 80 % and 95 % of cases; None where the plan's maximum did not suffice.
+    days: the same in days; None if the plan has no traffic.
+    plain_trial: median sample size of a plain randomised trial; None if the plan's maximum did not suffice.
     """
 
     people: tuple[float | None, float | None, float | None]
@@ -169,7 +169,7 @@ class Forecast:
 
     @classmethod
     def of(cls, plan: StudyPlan, *, algorithm: str) -> Forecast:
-        """What a plan foretells of a trial by this algorithm, `coda` or `uniform`."""
+        """Return a plan's forecast for a trial by this algorithm; that for `coda` if the plan has none for it."""
         known = algorithm if algorithm in RIVALS else "coda"
         made, traffic = plan.quantiles(known), plan.supposed.traffic
         days = None
@@ -181,7 +181,7 @@ class Forecast:
         return cls(people, days, _finite(plan.quantiles("uniform").median))
 
     def to_json(self) -> Json:
-        """As what JSON knows: people and days by the share of cases."""
+        """Serialise to JSON-compatible values, with people and days keyed by the share of cases."""
         shares = [f"{share:g}" for share in SHOWN_SHARES]
         days = None if self.days is None else dict(zip(shares, self.days, strict=True))
         return {
@@ -192,7 +192,7 @@ class Forecast:
 
     @classmethod
     def from_json(cls, value: object) -> Forecast:
-        """What `to_json` wrote."""
+        """Parse the output of `to_json`."""
         given = Fields.read(value, of="forecast of the plan")
         given.check_known(("people", "days", "plain_trial"))
         days = None if given["days"] is None else _by_share(given.fields("days", of="forecast of the plan, in days,"))
@@ -212,7 +212,7 @@ def _finite(value: float | None, times: float = 1.0) -> float | None:
 
 
 def check_label(value: object, *, name: str) -> str:
-    """A name that tables and pages can show: one line, neither empty nor long."""
+    """Return a name that tables and pages can show; raise InputError unless it is one short, non-empty line."""
     label = text(value, name=name)
     if not label.strip() or label != label.strip() or plain(label, most=MAX_LABEL_CHARACTERS) != label:
         raise InputError(
@@ -223,7 +223,7 @@ def check_label(value: object, *, name: str) -> str:
 
 
 def read_duration(words: object, *, name: str) -> float:
-    """A duration in seconds, as people write it: 7 days, 36 hours, 1 day 12 hours."""
+    """Parse a duration such as "7 days", "36 hours" or "1 day 12 hours" to seconds."""
     given = text(words, name=name).strip().lower()
     total, at = 0.0, 0
     remedy = 'write it as "7 days", "36 hours" or "90 minutes"'
@@ -240,7 +240,7 @@ def read_duration(words: object, *, name: str) -> float:
 
 
 def spell_duration(seconds: float) -> str:
-    """A duration in the largest unit of which it is a whole number, or else to three digits."""
+    """Format a duration in the largest unit of which it is a whole number, or else with three digits."""
     for unit in ("week", "day", "hour", "minute"):
         count = seconds / SECONDS[unit]
         if count >= 1 and abs(count - round(count)) < 1e-9 * count and not (unit == "week" and count < 3):
@@ -250,25 +250,25 @@ def spell_duration(seconds: float) -> str:
     return f"{count:.3g} {unit}{'s' * (count != 1)}"
 
 
-# What a protocol is checked for: names, actions, contexts that can be asked for one by one, dates, the algorithm.
+# Checks of a protocol: names, actions, contexts, dates, the algorithm.
 
 
-MAX_CONTEXTS = 20_000  # that designs are solved for; of more, so many are drawn: they tell who comes well enough
+MAX_CONTEXTS = 20_000  # that designs are solved for; of more, a sample this large represents the population well enough
 MAX_ACTIONS = 1_000
-SEED_BITS = 128  # of one that is drawn: too many to be found by trying
+SEED_BITS = 128  # of a drawn seed: too many for a brute-force search
 NO_FEATURES = "the contexts have no features, so nobody could be treated differently; give some columns"
-# Columns of the log that is exported.
+# Columns of an exported log.
 LOG_COLUMNS = frozenset(
     {"action", "reward", "propensities", "propensity", "least_propensity", "round", "repeats", "unit", "known"}
     | {ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN}
 )
-MAX_NAME_CHARACTERS = 64  # of an experiment
+MAX_NAME_CHARACTERS = 64  # of an experiment's name
 NAME_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}$"
 _DAY_ENDING = " days since 1970-01-01"
 
 
 def check_experiment_name(name: object) -> str:
-    """What an experiment may be called."""
+    """Return a valid name of an experiment; raise InputError for any other."""
     given = text(name, name="name of the experiment")
     if re.fullmatch(NAME_PATTERN, given) is None:
         raise InputError(
@@ -279,7 +279,10 @@ def check_experiment_name(name: object) -> str:
 
 
 def check_people(contexts: object, *, unknown_labels: str) -> Contexts:
-    """The contexts, as they will be asked for one by one."""
+    """Return contexts whose features can be given with each assignment; raise InputError if they cannot.
+
+    With unknown_labels "missing", every categorical feature gets a label for missing values.
+    """
     given = check_contexts(contexts)
     if given.phi is not None:
         raise InputError(
@@ -299,7 +302,7 @@ def check_people(contexts: object, *, unknown_labels: str) -> Contexts:
 
 
 def check_dates(dates: object, contexts: Contexts) -> tuple[str, ...]:
-    """The columns of dates: those given, or those of which features bear the name."""
+    """Return the date columns: those given, or by default those that feature names imply."""
     names = contexts.names
     if dates is None:
         return tuple(
@@ -321,7 +324,7 @@ def check_dates(dates: object, contexts: Contexts) -> tuple[str, ...]:
 
 
 def check_actions(actions: object) -> tuple[str, ...]:
-    """What actions may be called: two or more, each with a name of its own."""
+    """Return the action names; raise InputError unless there are 2 to 1,000 valid and distinct ones."""
     given = tuple(check_label(name, name="an action's name") for name in texts(actions, name="actions"))
     if not 2 <= len(given) <= MAX_ACTIONS:
         raise InputError(f"an experiment has 2 to {MAX_ACTIONS:,} actions, got {len(given)}")
@@ -332,14 +335,14 @@ def check_actions(actions: object) -> tuple[str, ...]:
 
 
 def check_seed(seed: object) -> int:
-    """The seed, or one that is drawn."""
+    """Return the seed, or a random one if it is None."""
     if seed is None:
         return secrets.randbits(SEED_BITS)
     return whole_number(seed, name="seed", least=0, most=2**SEED_BITS - 1)
 
 
 def check_algorithm(spec: object) -> str:
-    """An algorithm that proves something on the way, and whose state can be kept."""
+    """Return an algorithm spec; raise InputError unless it certifies along the way and its state can be stored."""
     given = text(spec, name="algorithm")
     find_algorithm(given)
     profile = profile_of(given)
@@ -350,7 +353,7 @@ def check_algorithm(spec: object) -> str:
 
 
 def one_of(value: object, known: Collection[str], *, name: str) -> str:
-    """One of a few words; else a sentence that names the nearest."""
+    """Return one of the known words; raise InputError with the nearest one otherwise."""
     word = text(value, name=name)
     if word not in known:
         raise InputError(f"{name} is '{plain(word)}', which means nothing here{nearest(word, known)}")
@@ -358,17 +361,17 @@ def one_of(value: object, known: Collection[str], *, name: str) -> str:
 
 
 def _with_missing(labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Labels of which the last stands for a missing one."""
+    """Return the labels with one for missing values at the end."""
     return labels if tells_missing(labels) else (*labels, missing_label(labels))
 
 
 def tells_missing(labels: tuple[str, ...]) -> bool:
-    """Whether the last of some labels stands for a missing one."""
+    """Return whether the last label stands for missing values."""
     return len(labels) > 1 and labels[-1] == missing_label(labels[:-1])
 
 
 def sampled(contexts: Contexts) -> Contexts:
-    """Up to so many of the contexts as designs are solved for, drawn by their weights."""
+    """Return the contexts, or MAX_CONTEXTS of them sampled by weight without replacement if there are more."""
     if len(contexts) <= MAX_CONTEXTS:
         return contexts
     rng, some = np.random.default_rng(len(contexts)), min(MAX_CONTEXTS, int((contexts.weights > 0).sum()))
@@ -381,7 +384,7 @@ VISITS: tuple[Visits, ...] = ("sticky", "each")
 UnknownLabels = Literal["refuse", "missing"]
 UNKNOWN_LABELS: tuple[UnknownLabels, ...] = ("refuse", "missing")
 DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
-MAX_HOLDOUT = 0.9  # of units
+MAX_HOLDOUT = 0.9  # share of units
 MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
@@ -391,29 +394,29 @@ FIELDS = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExperimentProtocol:
-    """All that is fixed when an experiment is created.
+    """The settings of an experiment, all fixed at creation.
 
-    name: letters, digits, dots, dashes and underlines, as it stands in addresses.
-    contexts: of people as they come, from before the experiment: which features there are, and who comes.
-    actions (A,): what the actions are called.
-    policies: the class to search, or its name, `trees:depth=2`: it is then made from the contexts.
-    epsilon: how near to the best the policy is to be, in the units of rewards.
-    delta: the probability that the claim is wrong.
-    reward_range: the least and the largest that a reward can be.
-    algorithm: `coda` or `uniform`, with options as in commands.
-    seed: of all that is drawn; None for one that nobody can guess.
-    visits: "sticky" gives a unit the same action whenever it comes; "each" draws anew, and the claim is of first
+    name: letters, digits, dots, dashes and underscores, as it is part of URLs.
+    contexts: contexts of past users, which define the features and their distribution.
+    actions (A,): names of the actions.
+    policies: the policy class to search, or its spec such as `trees:depth=2`, which is built from the contexts.
+    epsilon: the goal: the largest distance from the best policy, in the units of rewards.
+    delta: probability that the claim is wrong.
+    reward_range: smallest and largest possible reward.
+    algorithm: `coda` or `uniform`, with options as on the command line.
+    seed: seed of all random draws; None draws one that cannot be guessed.
+    visits: "sticky" gives a unit the same action at every visit; "each" draws anew, and the claim is about first
         visits.
-    unknown_labels: what a label means that the contexts did not have: "refuse" gives an error, "missing" takes it for a
-        missing one.
-    standard: the action of the holdout, with which others are compared; None for the first.
-    holdout: the share of units that always get the standard action, and are not part of the trial.
-    late: what a reward means that is not in.
-    round_hours: after how many hours a round closes at the latest; None for no limit.
+    unknown_labels: treatment of a label that the contexts do not have: "refuse" raises an error, "missing" treats it
+        as a missing value.
+    standard: the action of the holdout and of comparisons; None for the first action.
+    holdout: share of units that always get the standard action and are not part of the trial.
+    late: the rule for pending and missing rewards.
+    round_hours: maximum length of a round in hours; None for no limit.
     guardrail: an outcome that must not become too frequent, if there is one.
-    plan: what was foretold, where the experiment comes from a plan.
-    dates: columns of dates and times that features were made of; by default those that names of features tell.
-    spec: the name of the class, where it was given by one.
+    plan: the forecast of the plan that the experiment comes from, if any.
+    dates: date and time columns that features were derived from; by default those that feature names imply.
+    spec: the spec of the class, if it was given by one.
     made_by: the version that made the protocol.
 
     >>> import pacbandits as pb
@@ -425,7 +428,7 @@ class ExperimentProtocol:
     ('standard', 'a reward that is not in may be anything, and is counted as what is worst for the claim')
 
     Raises:
-        InputError: When something cannot be, in a sentence that says what and how to mend it.
+        InputError: If a setting is invalid; the message says which and how to fix it.
     """
 
     name: str
@@ -473,7 +476,7 @@ class ExperimentProtocol:
         settle(self, contexts=check_people(self.contexts, unknown_labels=self.unknown_labels))
         self._make_class()
         settle(self, dates=check_dates(self.dates, self.contexts))
-        self.trial()  # options of the algorithm are checked by making it
+        self.trial()  # building the trial checks the algorithm's options
 
     @property
     def n_actions(self) -> int:
@@ -481,49 +484,49 @@ class ExperimentProtocol:
 
     @property
     def unit_epsilon(self) -> float:
-        """ε where rewards lie in [0, 1]."""
+        """Return ε on the scale of rewards in [0, 1]."""
         low, high = self.reward_range
         return self.epsilon / (high - low)
 
     @property
     def policy_class(self) -> PolicyClass:
-        """The class to search, made."""
+        """Return the policy class to search, built from its spec if one was given."""
         return cast(PolicyClass, self.policies)
 
     @property
     def drawn_seed(self) -> int:
-        """The seed, drawn where none was given."""
+        """Return the seed, which was drawn if none was given."""
         return cast(int, self.seed)
 
     @property
     def standard_action(self) -> int:
-        """The number of the standard action."""
+        """Return the index of the standard action."""
         return self.actions.index(cast(str, self.standard))
 
     @property
     def date_columns(self) -> tuple[str, ...]:
-        """The columns of dates and times that features are made of."""
+        """Return the date and time columns that features are derived from."""
         return cast(tuple[str, ...], self.dates)
 
     @cached_property
     def contexts_digest(self) -> str:
-        """What names the contexts."""
+        """Return the digest of the contexts."""
         return digest_contexts(self.contexts)
 
     @property
     def learning(self) -> Learning | None:
-        """How the class came about, for the certificate; None for one that was handed in."""
+        """Return how the class was built from its spec, for the certificate; None if it was given as an object."""
         if self.spec is None:
             return None
         return Learning(self.spec, len(self.contexts), self.contexts_digest, 0, in_order=True)
 
     @property
     def words(self) -> str:
-        """The class as people call it."""
+        """Return the class's spec, or its description if it was given as an object."""
         return describe_class(self.policy_class) if self.spec is None else self.spec
 
     def remarks(self) -> tuple[str, ...]:
-        """What a claim of the experiment has to say beside what every claim says."""
+        """Return the remarks that a claim of this experiment carries besides those of every claim."""
         found = [self.late.describe()]
         if self.visits == "each":
             found.append("actions are drawn anew at each visit, and the claim is of first visits")
@@ -532,15 +535,15 @@ class ExperimentProtocol:
         return tuple(found)
 
     def to_unit(self, reward: float) -> float:
-        """A reward in its own units as one in [0, 1]."""
+        """Rescale a reward to [0, 1]."""
         low, high = self.reward_range
         return (reward - low) / (high - low)
 
     def trial(self, withdrawn: Collection[str] = ()) -> tuple[Trial, PolicyClass]:
-        """The trial and the class it searches, when these actions are withdrawn.
+        """Return the trial, and the class it searches, without the withdrawn actions.
 
-        Which are withdrawn is decided by what is seen. So each set of actions has a part of δ of its own, fixed before:
-        whatever is withdrawn when, all claims together err with probability at most δ.
+        Withdrawals may depend on the data. So each set of actions has its own part of δ, fixed in advance: whatever is
+        withdrawn and when, all claims together err with probability at most δ.
         """
         for name in withdrawn:
             if name not in self.actions:
@@ -553,18 +556,18 @@ class ExperimentProtocol:
 
     @cached_property
     def digest(self) -> str:
-        """What names the protocol: SHA-256 of what `published` gives. It can be shown before the experiment ends."""
+        """Return the SHA-256 of `published`, which can be shown before the experiment ends."""
         return digest_published(self.published())
 
     def published(self) -> Json:
-        """What anyone may see from the start: all but the seed, of which there is a hash, and whom it was learnt from.
+        """Return the protocol as it may be published from the start: with a hash instead of the seed.
 
-        Contexts are named by their digest alone; the class stands there whole.
+        The contexts are given by digest, size, feature names and labels, without rows; the class is given in full.
         """
         return publish(self.to_json())
 
     def to_json(self) -> Json:
-        """As what JSON knows; contexts by their digest, as they are a table of their own."""
+        """Serialise to JSON-compatible values; of the contexts, stored separately, only the digest and schema."""
         c = self.contexts
         return {
             "format": FORMAT,
@@ -589,7 +592,7 @@ class ExperimentProtocol:
             "delta": self.delta,
             "reward_range": list(self.reward_range),
             "algorithm": self.algorithm,
-            "seed": str(self.seed),  # a whole number of any size, which not all that read JSON keep
+            "seed": str(self.seed),  # as text: some JSON parsers lose digits of large integers
             "visits": self.visits,
             "unknown_labels": self.unknown_labels,
             "standard": self.standard,
@@ -602,7 +605,10 @@ class ExperimentProtocol:
 
     @classmethod
     def from_json(cls, value: object, *, contexts: Contexts, policies: PolicyClass | None = None) -> ExperimentProtocol:
-        """What `to_json` wrote; contexts: those it names. policies: the class, if it is one of the user's own."""
+        """Parse the output of `to_json`.
+
+        contexts: those whose digest it holds. policies: the class, if it is user-defined.
+        """
         given = Fields.read(value, of="protocol")
         if given.given.get("format") != FORMAT:
             raise InputError(f"this is no protocol of an experiment: its format must be '{FORMAT}'")
@@ -652,7 +658,7 @@ class ExperimentProtocol:
         return epsilon
 
     def _make_class(self) -> None:
-        """Make the class of a name; and leave out ids of contexts where the class does not go by them."""
+        """Build the class from its spec if one was given; drop context ids (and sample) unless the class uses ids."""
         contexts, bare = self.contexts, sampled(replace(self.contexts, ids=None))
         if isinstance(self.policies, str):
             spec = self.policies
@@ -673,12 +679,12 @@ class ExperimentProtocol:
             contexts.require_ids(below=made.n_contexts)
         elif contexts.n_features == 0:
             raise InputError(NO_FEATURES)
-        class_to_json(made)  # or a sentence: what has no form in JSON cannot be published
+        class_to_json(made)  # raises if the class has no JSON form, as it could not be published
         settle(self, contexts=contexts)
 
 
 def publish(protocol: Json) -> Json:
-    """What anyone may see of a protocol in JSON: a hash in the place of its seed."""
+    """Return a protocol in JSON with a hash instead of its seed."""
     if "seed" not in protocol:
         return protocol
     shown = {name: value for name, value in protocol.items() if name != "seed"}
@@ -686,11 +692,11 @@ def publish(protocol: Json) -> Json:
 
 
 def hash_seed(seed: str) -> str:
-    """What a seed is known by until it is told: it can be checked then, and not guessed before, if it was drawn."""
+    """Return a commitment to a seed: it lets others check the seed once disclosed, and does not reveal a random one."""
     return sha256(f"pacbandits seed {seed}".encode()).hexdigest()
 
 
 def digest_published(protocol: Json) -> str:
-    """What names a protocol in JSON, with its seed or with the hash of it."""
+    """Return the digest of a protocol in JSON, the same whether it holds the seed or its hash."""
     canonical = json.dumps(publish(protocol), sort_keys=True, separators=(",", ":"), default=plain_number)
     return sha256(canonical.encode("utf-8")).hexdigest()

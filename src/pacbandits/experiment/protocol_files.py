@@ -1,4 +1,4 @@
-"""An experiment's protocol in a TOML file, field by field.
+"""Read the protocol of an experiment from a TOML file:
 
 name = "checkout"
 contexts = "contexts.parquet"
@@ -48,7 +48,7 @@ def _range(value: object, *, name: str) -> tuple[float, float]:
     return low, high
 
 
-# What may stand at the top beside tables, and how it is read.
+# The top-level keys other than tables, with their parsers.
 KEYS: dict[str, Read] = {
     "name": text,
     "contexts": text,
@@ -71,8 +71,8 @@ LATE_KEYS: dict[str, Read] = {"rule": text, "window": read_duration, "missing": 
 ROUND_KEYS: dict[str, Read] = {"hours": number}
 GUARDRAIL_KEYS: dict[str, Read] = {"name": text, "most": rate, "false_alarms": rate}
 TABLES = {"late": LATE_KEYS, "rounds": ROUND_KEYS, "guardrail": GUARDRAIL_KEYS}
-SOURCES = ("contexts", "plan", "problem")  # of people, of which there is one
-NEEDED = ("name", "actions")  # always; of what is made without a plan, these too:
+SOURCES = ("contexts", "plan", "problem")  # exactly one of them gives the contexts
+NEEDED = ("name", "actions")  # always required; without a plan, these too:
 NEEDED_WITHOUT_PLAN = ("policies", "epsilon")
 EXAMPLES = {
     "name": 'name = "checkout"',
@@ -85,15 +85,15 @@ EXAMPLES = {
 
 
 def read_protocol(path: str | Path) -> ExperimentProtocol:
-    """The protocol in a TOML file; see `read_protocol_with_remarks`."""
+    """Read the protocol in a TOML file; see `read_protocol_with_remarks`."""
     return read_protocol_with_remarks(path)[0]
 
 
 def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tuple[str, ...]]:
-    """The protocol in a TOML file, and what there is to say of how its contexts were read.
+    """Read the protocol in a TOML file; return it with remarks on how its contexts were read.
 
     Raises:
-        InputError: When the file cannot be read, says what means nothing, or lacks something; it names file and field.
+        InputError: If the file cannot be read, or a field is unknown, invalid or missing; it names file and field.
     """
     source = path_of(path)
     with naming(source):
@@ -118,7 +118,7 @@ def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tu
 
 
 def _load(source: Path) -> Table:
-    """What a file says in TOML."""
+    """Parse a TOML file."""
     try:
         if source.stat().st_size > MAX_BYTES:
             raise InputError(f"it is too large for a protocol: more than {MAX_BYTES:,} bytes")
@@ -132,7 +132,7 @@ def _load(source: Path) -> Table:
 
 
 def _fields(given: Table) -> Table:
-    """Every field in its own type, those of tables within them."""
+    """Parse all fields to their types, including those of tables."""
     out: Table = {}
     for key, value in given.items():
         if key in TABLES:
@@ -145,7 +145,7 @@ def _fields(given: Table) -> Table:
 
 
 def _table(value: object, key: str) -> Table:
-    """The fields of one table, [late] say."""
+    """Parse the fields of one table, such as [late]."""
     known = TABLES[key]
     if not isinstance(value, dict):
         raise InputError(f"'{key}' is a table: write [{key}], and below it {next(iter(known))} = …")
@@ -158,13 +158,13 @@ def _table(value: object, key: str) -> Table:
 
 
 def _where(key: str) -> str:
-    """In which table a field belongs that stands at the top."""
+    """Return a hint at the table to which a misplaced top-level field belongs."""
     homes = [f"[{table}]" for table, known in TABLES.items() if key in known]
     return f"; it belongs below {' or '.join(homes)}" if homes else ""
 
 
 def _rules(given: Table) -> Table:
-    """What the tables say, as the protocol has it."""
+    """Convert the tables to arguments of the protocol."""
     out: Table = {}
     if (late := given.get("late")) is not None:
         if "rule" not in late:
@@ -182,7 +182,7 @@ def _rules(given: Table) -> Table:
 
 
 def _read_contexts(path: Path, features: tuple[str, ...] | None) -> tuple[Contexts, tuple[str, ...], tuple[str, ...]]:
-    """The contexts in a file, the columns of dates among them, and what there is to say of how it was read."""
+    """Read the contexts in a file; return them with their date columns and remarks on how they were read."""
     contexts, remarks = Contexts.read_with_remarks(path, features=features)
     dates = tuple(
         name
@@ -193,7 +193,7 @@ def _read_contexts(path: Path, features: tuple[str, ...] | None) -> tuple[Contex
 
 
 def _from_plan(path: Path, given: Table, options: Table) -> ExperimentProtocol:
-    """The protocol of an experiment that was planned: what the plan says cannot be said otherwise."""
+    """Return the protocol of a planned experiment; raise InputError if a field contradicts the plan."""
     if "features" in given:
         raise InputError("'features' are those of the plan; leave them out, or make another plan")
     plan = load_plan(path)
@@ -218,7 +218,7 @@ def _from_plan(path: Path, given: Table, options: Table) -> ExperimentProtocol:
 
 
 def _check_pilot_names(plan: StudyPlan, names: tuple[str, ...]) -> None:
-    """Raise where a pilot called actions otherwise: another order would be another plan."""
+    """Raise InputError if the plan's pilot has other action names, or another order: it would be another plan."""
     for one in plan.supposed.scenarios:
         known = one.log.action_names if isinstance(one, PilotEffects) else None
         if known is not None and known != names:

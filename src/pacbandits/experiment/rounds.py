@@ -1,12 +1,12 @@
-"""Rounds as entries of the record: what is played, staked and believed in each, written down before it begins.
+"""Rounds as entries of the event log: the design, stakes, leader and model of each, logged before it begins.
 
-A round of kind `design` has a design of its own. When as many have come as it was planned for, or its time is over, a
-round `continued` begins at once, with the same design, stakes and leader, while the next one is computed from what is
-known. A round `deployed` plays what was certified; it is no part of the trial.
+A round of kind `design` has its own design. When it is full, or its time is over, a round of kind `continued` begins
+at once with the same design, stakes and leader, while the next design is computed. A round of kind `deployed` plays the
+certified policy; it is not part of the trial.
 
-Whoever designs takes a snapshot first: all records before a number `snapshot`, at a time `snapshot_at`. The design, the
-leader, and the predictions by which its rows are scored know the rewards of the first `mature` rows, as far as they
-were in by then, and nothing else of what came of anybody.
+A design is computed from a snapshot: all records before the sequence number `snapshot`, at the time `snapshot_at`. The
+design, the leader, and the predictions that score the round's rows use the rewards of the first `mature` rows that
+were known by then, and no other rewards.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from pacbandits.trials.coda import NoisyDesign, variances
 from pacbandits.trials.late_rewards import PlayedRound
 from pacbandits.trials.trial import Exploration
 
-# Designs as a live experiment plays them: small, the same wherever they are read, and quick for one person.
+# Designs of a live experiment: small, reproducible wherever they are read, and fast for one request.
 #
-# A trial's own designs may weigh actions by what a reward model predicts of the noise in a context, and such a model
-# may hold all the data. What is played here weighs each action by one number, its mean over the known contexts. Never
-# does that change what may be claimed. It may cost people: 1.2 times as many on trees:actions=16,competitive=3 (the
-# geometric mean of 14 pairs of runs, of which 10 took more), though designs are priced the same to a percent.
+# A trial's own designs may weight actions by a reward model's prediction of the noise in each context, and such a model
+# may hold all the data. A live design weights each action by one number, the mean of that over the known contexts.
+# This does not affect the validity of claims. It may cost samples: 1.2 times as many on trees:actions=16,competitive=3
+# (the geometric mean of 14 pairs of runs, of which 10 took more), though the designs' prices agree to a percent.
 
 
 MAX_SUPPORT = 100_000  # of a design in JSON
@@ -44,11 +44,11 @@ MAX_SUPPORT = 100_000  # of a design in JSON
 
 @dataclass(frozen=True, eq=False)
 class LiveDesign:
-    """A design that weighs each action by one number.
+    """A design with one noise weight per action.
 
-    design: what is weighed.
-    noise (A,): by what, 0 or more; None for no weights.
-    barred: actions that are never played; the others are as likely as before, compared with each other.
+    design: the design.
+    noise (A,): the weights, 0 or more; None for no weights.
+    barred: excluded actions; the relative probabilities of the others are unchanged.
     """
 
     design: Design
@@ -66,7 +66,7 @@ class LiveDesign:
         return self.design.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         noise = None if self.noise is None else np.broadcast_to(self.noise, (len(contexts), self.n_actions))
         asked = None if self._stacked is None else self._stacked(contexts)
         return spare_actions(self.design.propensities(contexts, noise=noise, asked=asked), self.barred)
@@ -76,7 +76,7 @@ class LiveDesign:
         return stack((*self.design.support, self.design.reference))
 
     def to_json(self) -> Json:
-        """As what JSON knows; `pacbandits.records.Design` says what probabilities follow from it."""
+        """Serialise to JSON-compatible values; `pacbandits.records.Design` defines the probabilities."""
         d = self.design
         return {
             "kind": "design",
@@ -92,7 +92,7 @@ class LiveDesign:
 
     @classmethod
     def from_json(cls, value: object, policies: PolicyClass | None = None) -> LiveDesign:
-        """What `to_json` wrote."""
+        """Parse the output of `to_json`."""
         given = Fields.read(value, of="design")
         support = tuple(policy_from_json(one, policies) for one in given.items("support", most=MAX_SUPPORT))
         reference = policy_from_json(given["reference"], policies)
@@ -113,9 +113,9 @@ class LiveDesign:
 
 @dataclass(frozen=True, eq=False)
 class Deployed:
-    """What was certified, played for everybody.
+    """The certified policy, played for everybody.
 
-    chosen: a policy or a lottery.
+    chosen: a policy or a mixture policy.
     """
 
     chosen: Chosen
@@ -125,13 +125,13 @@ class Deployed:
         return self.chosen.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """1 for the action that the policy takes, or as likely as its lottery makes it (n, A)."""
+        """Return p(a|c) as (n, A): 1 for the policy's action, or the probabilities of a mixture policy."""
         if isinstance(self.chosen, Lottery):
             return self.chosen.propensities(contexts)
         return np.eye(self.n_actions)[self.chosen(contexts)]
 
     def to_json(self) -> Json:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         return {"kind": "deployed", "policy": self.chosen.to_json()}
 
 
@@ -139,7 +139,7 @@ Live = LiveDesign | Deployed
 
 
 def live(sampler: Sampler, contexts: Contexts) -> LiveDesign:
-    """A trial's sampler as an experiment plays it; contexts: the known ones."""
+    """Convert a trial's sampler to a live design; contexts: the known ones."""
     if isinstance(sampler, LiveDesign):
         return sampler
     if isinstance(sampler, Sparing):
@@ -153,12 +153,12 @@ def live(sampler: Sampler, contexts: Contexts) -> LiveDesign:
 
 
 def without(design: LiveDesign, barred: tuple[int, ...]) -> LiveDesign:
-    """The same design without some actions."""
+    """Return the design with more excluded actions."""
     return replace(design, barred=tuple(sorted({*design.barred, *barred})))
 
 
 def slim(design: Design) -> Design:
-    """The same design without the policies that weigh nothing."""
+    """Return the design without the policies of weight 0."""
     kept = np.flatnonzero(design.weights > 0)
     if len(kept) == len(design.support) or not len(kept):
         return design
@@ -167,7 +167,7 @@ def slim(design: Design) -> Design:
 
 
 def live_from_json(value: object, policies: PolicyClass | None = None) -> Live:
-    """What `to_json` of either wrote."""
+    """Parse the output of `LiveDesign.to_json` or `Deployed.to_json`."""
     given = Fields.read(value, of="design")
     if given.one_of("kind", ("design", "deployed")) == "deployed":
         return Deployed(chosen_from_json(given["policy"], policies))
@@ -176,29 +176,29 @@ def live_from_json(value: object, policies: PolicyClass | None = None) -> Live:
 
 Kind = Literal["design", "continued", "deployed"]
 KINDS: tuple[Kind, ...] = ("design", "continued", "deployed")
-ROUND = "round"  # the kind of entry
-LOOK = "look"  # that of a look at the data, whose time tells which windows are over
-ENDLESS = 2**52  # planned, of a round that no count ends
+ROUND = "round"  # kind of the log entry of a round
+LOOK = "look"  # that of an interim analysis, whose time determines which windows are over
+ENDLESS = 2**52  # planned size of a round without a limit
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """A round, as it was fixed before it began.
+    """A round, as fixed before it began.
 
     number: from 0.
-    kind: see above.
-    planned: how many were to take part.
-    sampler: what is played.
-    scale: of its bets.
-    price: V/d² of the policy that the sampler serves worst.
-    since: after how many rows the sampler was chosen.
-    leader: who leads; None where nobody does.
-    design: the number of the round whose design it plays.
-    snapshot: how many records were known to the design.
-    snapshot_at: when, in microseconds.
-    mature: of how many of the first rows the rewards were used, as far as they were in.
-    opened: when, in microseconds.
-    sequence: the number of its entry; -1 before it has one.
+    kind: design, continued or deployed; see the module docstring.
+    planned: planned number of rows.
+    sampler: the design or deployed policy that is played.
+    scale: scale of its bets.
+    price: price of the sampler, the largest V/d² over policies.
+    since: number of samples with known rewards when the sampler was chosen.
+    leader: the leading policy; None if there is none.
+    design: number of the round whose design it plays.
+    snapshot: number of records that the design is based on.
+    snapshot_at: time of that snapshot in microseconds.
+    mature: number of first rows whose known rewards the design used.
+    opened: when it was opened, in microseconds.
+    sequence: number of its log entry; -1 before it has one.
     model: the reward model in JSON.
     """
 
@@ -219,18 +219,18 @@ class Round:
     sequence: int = -1
 
     def continued(self, *, rows: int) -> Round:
-        """The round after this one, with the same design, planned for as many again as there were before."""
+        """Return the next round, with the same design; its plan is `rows`, but at least this round's plan."""
         kind: Kind = "continued"
         return replace(self, number=self.number + 1, kind=kind, planned=max(self.planned, rows, 1), sequence=-1)
 
     def played(self) -> PlayedRound:
-        """As a trial takes it."""
+        """Return the round as the trial's code represents it."""
         pool = self.sampler.design.support if isinstance(self.sampler, LiveDesign) else ()
         exploration = Exploration(self.sampler, self.price, self.since, pool=pool if self.since else ())
         return PlayedRound(exploration, self.scale, self.planned, self.leader)
 
     def to_json(self) -> Json:
-        """What its entry says: of a continued one, whose design it plays."""
+        """Return the body of its log entry; a continued round only refers to the round whose design it plays."""
         common: Json = {"number": self.number, "kind": self.kind, "planned": self.planned}
         if self.kind == "continued":
             return common | {"design": self.design}
@@ -253,7 +253,7 @@ class Round:
 def round_from_json(
     value: object, before: Sequence[Round], policies: PolicyClass | None, *, opened: int, sequence: int
 ) -> Round:
-    """The round that an entry tells of; before: all earlier ones."""
+    """Parse a round from the body of its log entry; before: all earlier rounds."""
     given = Fields.read(value, of="round")
     number, kind = given.whole_number("number"), given.one_of("kind", KINDS)
     planned = given.whole_number("planned", least=1)

@@ -1,4 +1,7 @@
-"""Steering by hand: pausing, stopping, closing a round, withdrawing an action; each is an entry of the record."""
+"""Steer an experiment: manual changes (pause, stop, close a round, withdraw an action) and automatic progress.
+
+Each change is an entry of the event log.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +41,9 @@ from pacbandits.trials.trial import TrialPlan, TrialState
 
 
 def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int) -> None:
-    """Enter a pause, its end or the end of an experiment; raise unless it is in one of these states.
+    """Pause, resume or stop an experiment; raise NotCollecting unless it is in one of the states `of`.
 
-    state: the new one. kind: of the entry. of: states in which it can be done.
+    state: the new state. kind: kind of the log entry. of: states in which this is allowed.
     """
     words = check_reason(reason)
     with stored.writing(at=at) as transaction:
@@ -53,7 +56,7 @@ def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *
 
 
 def close_round(stored: StoredExperiment, reason: str, *, at: int) -> None:
-    """End the open round now; the next is designed from what is known."""
+    """Close the open round now, so that the next one is designed from the data so far."""
     with stored.writing(at=at) as transaction:
         standing = transaction.standing
         _check(standing, (COLLECTING,), "its round cannot be closed")
@@ -67,7 +70,7 @@ def close_round(stored: StoredExperiment, reason: str, *, at: int) -> None:
 
 
 def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int) -> None:
-    """Never play an action again, from this moment on."""
+    """Exclude an action from now on."""
     protocol = stored.protocol
     if text(action, name="action") not in protocol.actions:
         raise InputError(f"there is no action '{plain(action)}'{nearest(action, protocol.actions)}")
@@ -78,12 +81,12 @@ def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int) -> 
         if action in before:
             return
         gone = tuple(name for name in protocol.actions if name in (*before, action))
-        protocol.trial(gone)  # or a sentence, where too few are left, or the class cannot do without
+        protocol.trial(gone)  # raises if too few actions are left, or if the class needs this one
         rounds = stored.rounds(transaction.connection)
         last = next(one for one in reversed(rounds) if isinstance(one.sampler, LiveDesign))
         assert isinstance(last.sampler, LiveDesign)
         transaction.enter("withdrawn", {"action": action, "reason": check_reason(reason)})
-        # Planned for one person, so that the next is designed as soon as enough is known.
+        # Planned for one unit, so that the next round is designed as soon as there are enough data.
         new: Round = replace(
             last,
             number=rounds[-1].number + 1,
@@ -104,7 +107,7 @@ def _check(standing: Standing, states: tuple[str, ...], what: str) -> None:
 
 
 def events_in(connection: Connection, name: str, *, most: int) -> list[dict[str, object]]:
-    """The last entries of an experiment's record in words, oldest first."""
+    """Return the last entries of an experiment's event log in words, oldest first."""
     t = tables.entries.c
     query = sa.select(t.sequence, t.at, t.kind, t.body).where(t.experiment == name, t.kind != LOOK)
     rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
@@ -120,7 +123,7 @@ def events_in(connection: Connection, name: str, *, most: int) -> list[dict[str,
 
 
 def in_words(kind: str, body: dict[str, object]) -> str:
-    """What an entry says, for people."""
+    """Describe an entry of the event log in words."""
     if kind == "round":
         if body["kind"] == "continued":
             return f"round {body['number']} goes on with the design of round {body['design']}"
@@ -136,31 +139,31 @@ def in_words(kind: str, body: dict[str, object]) -> str:
     return f"{kind}: {body['reason']}" if body.get("reason") else kind
 
 
-# What an experiment does by itself: close rounds, look at the data, design the next round, stop.
+# Automatic progress: close rounds, analyse the data, design the next round, certify.
 #
-# Whoever advances an experiment takes a lease first, so that others do not do the same work; nothing but time is lost
-# if two do it at once, as a round is opened only if no other was since the snapshot that it comes from.
+# A process takes a lease before it advances an experiment, so that others do not repeat the work. Two at once would
+# only waste time: a round is opened only if no other was opened since the snapshot it is based on.
 
 
-LEASE_SECONDS = 30.0  # for which nobody else does the same, after the last sign of life
+LEASE_SECONDS = 30.0  # from the last renewal
 _LEASE = round(LEASE_SECONDS * 1e6)
-IDLE_SECONDS = 5.0  # after which windows may be over though nothing was recorded
-MIN_NEW_SHARE = 0.04  # of the rewards that were known, by how many more another design or look is due
-MIN_FIRST_SHARE = 0.5  # of the first round, whose rewards are in when the second is designed
+IDLE_SECONDS = 5.0  # after which to check again without new records, as windows may have ended
+MIN_NEW_SHARE = 0.04  # new rewards, relative to those known before, that make another design or analysis due
+MIN_FIRST_SHARE = 0.5  # share of the first round whose rewards must be known before the second is designed
 
 
 class Advancer:
-    """Advances one experiment; keeps what it has read."""
+    """Advances one experiment; caches the rows it has read."""
 
     def __init__(self, stored: StoredExperiment) -> None:
         self._stored, self._history = stored, History(stored)
         self._who = f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._looked: tuple[int, int] | None = None  # rows that were in and in all, at the last look
-        self._alarmed = frozenset[str]()  # tests of the guardrail whose alarm was dealt with
-        self._idle_at = (-1, 0)  # records when nothing was due, and when that was
+        self._looked: tuple[int, int] | None = None  # usable rows and all rows at the last analysis
+        self._alarmed = frozenset[str]()  # guardrail tests whose alarm was handled
+        self._idle_at = (-1, 0)  # number of records and time when nothing was due
 
     def advance(self, *, at: int, at_once: bool = False) -> bool:
-        """Do what is due; whether there was anything. at_once: look at the data now, however little is new."""
+        """Do the work that is due; return whether there was any. at_once: analyse now, however few data are new."""
         closed = self._close_by_clock(at)
         if not (at_once or self._anything_due(at)):
             return closed
@@ -171,7 +174,7 @@ class Advancer:
             return self._work(standing, at=at, at_once=at_once) or closed
 
     def _anything_due(self, at: int) -> bool:
-        """Whether there is a reason to take the lease; what is asked often, so it only reads."""
+        """Return whether there is a reason to take the lease; called often, so it only reads."""
         with self._stored.reading() as connection:
             standing = self._stored.standing(connection)
         if standing.sequence == self._idle_at[0] and at < self._idle_at[1] + IDLE_SECONDS * 1e6:
@@ -184,14 +187,14 @@ class Advancer:
         return due
 
     def snapshot(self, *, at: int) -> Snapshot:
-        """What is known now."""
+        """Return the current snapshot."""
         with self._stored.reading() as connection:
             sequence = self._stored.standing(connection).sequence
             rounds = tuple(one for one in self._stored.rounds(connection) if one.sequence < sequence)
             return Snapshot(self._stored, self._history.read(connection), rounds, sequence, at)
 
     def _close_by_clock(self, at: int) -> bool:
-        """Close the open round if its time is over."""
+        """Close the open round if its maximum length is reached and it has a row; return whether it was closed."""
         hours = self._stored.protocol.round_hours
         if hours is None:
             return False
@@ -212,7 +215,7 @@ class Advancer:
         return True
 
     def _lease(self, at: int) -> Standing | None:
-        """Where the experiment stands, if nobody else works on it."""
+        """Take the lease and return the experiment's row; None if another process holds the lease."""
         with self._stored.writing(at=at) as transaction:
             standing = transaction.standing
             if standing.design_until > at and standing.designer != self._who:
@@ -222,7 +225,7 @@ class Advancer:
 
     @contextmanager
     def _renewing(self) -> Generator[None]:
-        """Keep the lease while something is done, and give it back; of a process that dies it ends by itself."""
+        """Renew the lease during the block and release it at the end; if the process dies, the lease expires."""
         over = Event()
 
         def renew() -> None:
@@ -239,14 +242,14 @@ class Advancer:
             self._set_lease(designer="", design_until=0)
 
     def _set_lease(self, **values: object) -> None:
-        """Change the lease, if it is still this process's."""
+        """Update the lease if this process still holds it."""
         t = tables.standings.c
         query = sa.update(tables.standings).where(t.name == self._stored.name, t.designer == self._who)
         with self._stored.database.engine.begin() as connection:
             connection.execute(query.values(**values))
 
     def _work(self, standing: Standing, *, at: int, at_once: bool) -> bool:
-        """Look at the data, if enough is new, and open the next round, if one is due."""
+        """Analyse the data if enough is new, then certify or open the next round if due; return whether it did."""
         snapshot = self.snapshot(at=max(at, standing.seen_until))
         paused = self._watch_guardrail(snapshot, at)
         due = self._due(snapshot, standing)
@@ -266,7 +269,7 @@ class Advancer:
         return True
 
     def _sealed_time(self, at: int) -> int:
-        """The time of a look; an entry where it tells which windows are over, so that nobody can choose it later."""
+        """Return the time of an analysis; with a window, log it first, so that it cannot be chosen afterwards."""
         if self._stored.window is None:
             return at
         with self._stored.writing(at=at) as transaction:
@@ -274,7 +277,7 @@ class Advancer:
         return transaction.at
 
     def _due(self, snapshot: Snapshot, standing: Standing) -> bool:
-        """Whether the next round is to be designed: the last one's people have come, and enough is known of them."""
+        """Return whether to design the next round: the last design's round is over, and enough rewards are known."""
         if standing.state != COLLECTING or snapshot.rounds[-1].kind != "continued":
             return False
         usable = _usable(snapshot)
@@ -285,7 +288,7 @@ class Advancer:
         return usable >= (1.0 + MIN_NEW_SHARE) * known
 
     def _worth_a_look(self, snapshot: Snapshot) -> bool:
-        """Whether enough is new since the last look."""
+        """Return whether enough rewards or rows are new since the last analysis."""
         if self._looked is None:
             return bool(snapshot.counted.any())
         before, all_before = self._looked
@@ -293,7 +296,7 @@ class Advancer:
         return enough or len(snapshot.rows) >= 1.3 * all_before + 1
 
     def _watch_guardrail(self, snapshot: Snapshot, at: int) -> bool:
-        """Pause if the guardrail's outcome is proven to be too frequent; whether it was."""
+        """Pause the experiment if the guardrail raises a new alarm; return whether it did."""
         found = guardrail_of(snapshot)
         self._alarmed = _alarmed(found)
         if found is None or not found.alarms:
@@ -308,14 +311,14 @@ class Advancer:
         return True
 
     def _resumed_over(self, connection: Any, alarms: Sequence[GuardrailTest]) -> bool:
-        """Whether somebody resumed the experiment knowing of all these alarms, which never go away."""
+        """Return whether all these alarms caused earlier pauses: alarms persist, so a resume accepted them."""
         t = tables.entries.c
         query = sa.select(t.body).where(t.experiment == self._stored.name, t.kind == "paused")
         told = {of for body in connection.execute(query).scalars() for of in json.loads(body).get("tests", ())}
         return all(one.of in told for one in alarms)
 
     def _open(self, found: Found, plan: TrialPlan, at: int) -> None:
-        """Open the next round, unless another was opened since."""
+        """Open the next round, unless the experiment changed since the snapshot."""
         snapshot, state = found.snapshot, found.state
         assert state is not None
         explored = plan.exploration
@@ -343,14 +346,14 @@ class Advancer:
             transaction.open_round(new)
 
     def _certified(self, found: Found, look: Look, at: int) -> None:
-        """The answer is proven: serve it from now on."""
+        """Record the certification, and open a round that deploys the certified policy."""
         state = found.state
         assert state is not None
         assert state.certificate is not None
         with self._stored.writing(at=at) as transaction:
             standing = transaction.standing
             if standing.state != COLLECTING or json.loads(standing.withdrawn) != list(found.withdrawn):
-                return  # what is proven may take an action that was withdrawn meanwhile
+                return  # the certified policy may use an action withdrawn meanwhile
             last = self._stored.rounds(transaction.connection)[standing.round]
             described = state.certificate.to_json()
             told = {"look": look.number, "claim": described["claim"], "digest": described["digest"]}
@@ -370,7 +373,7 @@ class Advancer:
             transaction.changes |= {"state": CERTIFIED, "reason": ""}
 
     def _store_look(self, found: Found, at: int) -> Look:
-        """Keep what was found."""
+        """Make the interim analysis and store it; return it with its number."""
         snapshot = found.snapshot
         look, state = look_at(found, at=at), found.state
         certificate = None
@@ -397,17 +400,17 @@ class Advancer:
 
 
 def _sealed_leader(state: TrialState) -> Policy | None:
-    """Who leads the next round: of those who led before, one that acts alike on all known contexts, if there is one."""
+    """Return the leader of the next round: an earlier leader that acts the same on all known contexts, if any."""
     if state.leaders is None or state.leader is None:
         return state.leader
     return state.leaders.followed_by(state.leader, state.contexts, size=1).last
 
 
 def _usable(snapshot: Snapshot) -> int:
-    """Of how many rows the rewards can be learnt from."""
+    """Return the number of mature rows of the trial with a known reward."""
     return int((snapshot.in_ & snapshot.counted)[: snapshot.mature].sum())
 
 
 def _alarmed(found: GuardrailLook | None) -> frozenset[str]:
-    """Which tests of the guardrail raise an alarm."""
+    """Return the names of the guardrail tests that raise an alarm."""
     return frozenset[str]() if found is None else frozenset(one.of for one in found.alarms)

@@ -1,6 +1,6 @@
-"""An experiment in its database: what never changes of it, its rounds, and transactions that add records.
+"""A stored experiment: its fixed settings, its rounds, transactions that append records, and snapshots of its data.
 
-A transaction takes the experiment's own row first. Its records are numbered and chained in the order in which they are
+A transaction locks the experiment's row first. Its records are numbered and chained in the order in which they are
 added, and stored together with the changed row.
 """
 
@@ -48,18 +48,18 @@ TAKING_IN = (COLLECTING, CERTIFIED)
 
 
 class Transaction:
-    """What one transaction adds to an experiment; `close` stores it.
+    """The records that one transaction appends to an experiment; `close` stores them.
 
-    connection: of the transaction.
-    standing: where the experiment stood when it began.
-    at: when it is, in microseconds; no earlier than any record before.
-    sequence, head: of the chain, with all that was added.
-    changes: of the experiment's row, by column.
+    connection: the database connection of the transaction.
+    standing: the experiment's row when the transaction began.
+    at: time of the transaction in microseconds, no earlier than that of any earlier record.
+    sequence, head: number of records and head of the chain, with those appended.
+    changes: new values of the experiment's row, by column.
     """
 
     def __init__(self, connection: Connection, standing: Standing, *, at: int) -> None:
         self.connection, self.standing = connection, standing
-        self.at = max(at, standing.seen_until)  # servers' clocks differ; in the record time never goes back
+        self.at = max(at, standing.seen_until)  # servers' clocks differ; times of records never decrease
         self.sequence, self.head = standing.sequence, bytes(standing.head)
         self.changes: dict[str, Any] = {}
         self._assigned: list[AssignmentRow] = []
@@ -67,31 +67,31 @@ class Transaction:
         self._entries: list[EntryRow] = []
 
     def assign(self, made: AssignmentRow, mark: bytes) -> None:
-        """Add an assignment with the present sequence number and time; mark: what stands for its unit."""
+        """Append an assignment made with the current sequence number and time; mark: the keyed hash of its unit."""
         self._assigned.append(made)
         self._link(ASSIGNMENT, made.sealed(mark))
 
     def report(self, row: int, kind: int, value: float, *, late: bool) -> None:
-        """Add what came of an assignment."""
+        """Append an outcome of an assignment."""
         made = OutcomeRow(self.standing.name, row, kind, self.sequence, value, int(late), self.at)
         self._outcomes.append(made)
         self._link(OUTCOME, made.sealed())
 
     def enter(self, kind: str, body: Json) -> None:
-        """Add any other entry."""
+        """Append an entry: any record that is neither an assignment nor an outcome."""
         made = EntryRow(self.standing.name, self.sequence, kind, self.at, canonical(body), self.head, b"")
         self._link(ENTRY, made.sealed())
         self._entries.append(made._replace(head=self.head))
 
     def open_round(self, new: Round) -> Round:
-        """Add a round, which is the open one from then on; return it with its time and sequence number."""
+        """Append a round and make it the open one; return it with its time and sequence number."""
         placed = replace(new, opened=self.at, sequence=self.sequence)
         self.enter(ROUND, placed.to_json())
         self.changes |= {"round": new.number, "round_rows": 0, "planned": new.planned}
         return placed
 
     def close(self) -> None:
-        """Store the records and the changes; nothing where there are none."""
+        """Store the records and the changes, if there are any."""
         insert_many(self.connection, tables.assignments, self._assigned)
         insert_many(self.connection, tables.outcomes, self._outcomes)
         insert_many(self.connection, tables.entries, self._entries)
@@ -107,7 +107,7 @@ class Transaction:
 
 
 def insert_many(connection: Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Store rows, whose values stand in the order of the table's columns; past what SQLAlchemy would do for each."""
+    """Insert rows whose values are in the order of the table's columns; bypass SQLAlchemy's work per row."""
     if not rows:
         return
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
@@ -118,15 +118,15 @@ def insert_many(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
 
 @dataclass(frozen=True, eq=False)
 class StoredExperiment:
-    """An experiment in its database; for several threads.
+    """An experiment in its database; safe to share between threads.
 
-    database: which one.
-    name: of the experiment.
-    protocol: what was fixed when it was created.
-    secret: keys ids and what stands for units.
-    created: when, in microseconds.
-    encoder: reads contexts as the protocol has them.
-    known_rounds: those that were read so far, in order.
+    database: the database it is stored in.
+    name: the experiment's name.
+    protocol: the settings fixed at creation.
+    secret: key of the hashes in assignment ids and unit marks.
+    created: time of creation in microseconds.
+    encoder: encodes contexts by the protocol.
+    known_rounds: the rounds read so far, in order.
     """
 
     database: Database
@@ -140,10 +140,10 @@ class StoredExperiment:
 
     @classmethod
     def open(cls, database: Database, name: str) -> StoredExperiment:
-        """The experiment of that name.
+        """Read the experiment with that name.
 
         Raises:
-            UnknownExperiment: When there is none.
+            UnknownExperiment: If there is none.
         """
         text(name, name="name of the experiment")
         t = tables.experiments.c
@@ -157,43 +157,43 @@ class StoredExperiment:
         return cls(database, name, protocol, bytes(found.secret), int(found.created), Encoder.for_protocol(protocol))
 
     def numbers(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The numbers of actions by their names."""
+        """Return the indices of actions given by name."""
         return tuple(self.protocol.actions.index(name) for name in names)
 
     @property
     def width(self) -> int:
-        """How many numbers a context is: its features, and its id where it has one."""
+        """Return how many numbers encode a context: its features, and its id if it has one."""
         return self.protocol.contexts.n_features + (self.protocol.contexts.ids is not None)
 
     @property
     def window(self) -> int | None:
-        """How long a reward is waited for, in microseconds; None for the worst-case rule."""
+        """Return the reward window in microseconds; None for the worst-case rule."""
         return self.protocol.late.window
 
     def contexts(self, features: FloatArray) -> Contexts:
-        """Stored features (n, width) as contexts."""
+        """Return stored features (n, width) as contexts."""
         like, n = self.protocol.contexts, len(features)
         ids = None if like.ids is None else features[:, like.n_features].astype(np.int64)
         return Contexts(features[:, : like.n_features], like.names, like.categories, ids, np.full(n, 1.0 / n))
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A connection that sees one state of the database, and changes nothing."""
+        """Return a read-only connection that sees one snapshot of the database."""
         return self.database.reading()
 
     @contextmanager
     def writing(self, *, at: int) -> Generator[Transaction]:
-        """A transaction that nobody else writes beside; stored at the end of the block, unless that raises."""
+        """Yield a transaction with exclusive write access; it is stored at the end of the block unless that raises."""
         with self.database.writing(self.name) as (connection, standing):
             transaction = Transaction(connection, standing, at=at)
             yield transaction
             transaction.close()
 
     def standing(self, connection: Connection) -> Standing:
-        """Where the experiment stands."""
+        """Return the experiment's current row."""
         return read_standing(connection, self.name)
 
     def rounds(self, connection: Connection) -> list[Round]:
-        """All rounds; those that were read before are not read again."""
+        """Return all rounds; only new ones are read from the database."""
         t = tables.entries.c
         with self._lock:
             known = self.known_rounds
@@ -208,7 +208,7 @@ class StoredExperiment:
 
 
 def pack_contexts(contexts: Contexts) -> bytes:
-    """The contexts of a protocol as bytes; raise InputError for those that people cannot come with."""
+    """Serialise the contexts of a protocol to bytes; raise InputError if they have features of actions (phi)."""
     if contexts.phi is not None:
         raise InputError("the contexts of an experiment cannot have features of actions (phi); leave that column out")
     about = json.dumps([list(contexts.names), [None if c is None else list(c) for c in contexts.categories]])
@@ -224,7 +224,7 @@ def pack_contexts(contexts: Contexts) -> bytes:
 
 
 def unpack_contexts(packed: bytes) -> Contexts:
-    """The contexts that `pack_contexts` packed."""
+    """Return the contexts that `pack_contexts` serialised."""
     with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
         names, categories = json.loads(stored["about"].tobytes())
         return Contexts(
@@ -236,22 +236,22 @@ def unpack_contexts(packed: bytes) -> Contexts:
         )
 
 
-# All that an experiment has recorded, as arrays; read once, and then only what is new.
+# The records of an experiment as arrays, read incrementally, and snapshots of them.
 #
-# What a snapshot knows: the records before a number, at a time. With a window, a reward that did not come in time is in
-# as well, as what the protocol says it counts as, once that time is over.
+# A snapshot holds the records before a sequence number, at a time. With a window, a reward that did not arrive in time
+# is known as well once the window is over: it has the value that the protocol gives to missing rewards.
 
 
-MAX_MISSING_EPSILONS = 0.1  # of rewards that are still to come, the share that may be out when rows are looked at
+MAX_MISSING_EPSILONS = 0.1  # analysed rows may lack this share of the rewards expected of them, as a multiple of ε
 
 
 @dataclass(frozen=True, eq=False)
 class Rows(AssignmentColumns):
-    """All n assignments in their order, with what came of them in time.
+    """All n assignments in order, with the outcomes that arrived in time.
 
-    rewards (n,): as they were reported, NaN where none was, or too late.
-    reward_sequence (n,): the number of that record; NEVER where there is none.
-    guardrail (n,), guardrail_sequence (n,): the same of the second outcome.
+    rewards (n,): as reported; NaN where none was reported in time.
+    reward_sequence (n,): the sequence number of that record; NEVER where there is none.
+    guardrail (n,), guardrail_sequence (n,): the same for the guardrail outcome.
     """
 
     rewards: FloatArray
@@ -261,12 +261,12 @@ class Rows(AssignmentColumns):
 
     @classmethod
     def of(cls, columns: dict[str, Any]) -> Rows:
-        """Assignments of which nothing came yet."""
+        """Return assignments without outcomes."""
         n = len(columns["sequence"])
         return cls(columns, np.full(n, np.nan), np.full(n, NEVER), np.full(n, np.nan), np.full(n, NEVER))
 
     def then(self, other: Rows) -> Rows:
-        """These and others after them."""
+        """Return these rows followed by others."""
         return Rows(
             {name: np.concatenate([values, other.columns[name]]) for name, values in self.columns.items()},
             np.concatenate([self.rewards, other.rewards]),
@@ -276,7 +276,7 @@ class Rows(AssignmentColumns):
         )
 
     def before(self, sequence: int) -> Rows:
-        """The rows whose records come before a number; what came of them is told apart by its own."""
+        """Return the rows with a smaller sequence number; their outcomes, which have their own numbers, all stay."""
         count = int(np.searchsorted(self.sequence, sequence))
         return Rows(
             {name: values[:count] for name, values in self.columns.items()},
@@ -288,16 +288,16 @@ class Rows(AssignmentColumns):
 
 
 class History:
-    """Reads the rows of an experiment as they come."""
+    """Reads the rows of an experiment incrementally."""
 
     def __init__(self, stored: StoredExperiment) -> None:
-        self._stored, self._outcomes = stored, 0  # records of outcomes read so far end before this number
+        self._stored, self._outcomes = stored, 0  # all outcomes read so far have smaller sequence numbers
         self._widths = {"features": stored.width, "propensities": stored.protocol.n_actions}
         self._names, self._kinds = tuple(EXPORTED), columns_of(AssignmentRow)
         self.rows = Rows.of(self._arrays([()] * len(self._names)))
 
     def read(self, connection: Connection) -> Rows:
-        """All rows, with what came of them so far."""
+        """Return all rows, with their outcomes so far."""
         t = tables.assignments.c
         query = sa.select(*(t[name] for name in self._names))
         query = query.where(t.experiment == self._stored.name, t.row >= len(self.rows)).order_by(t.row)
@@ -328,13 +328,13 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What is known of an experiment at a time.
+    """The data of an experiment at one time.
 
-    stored: which one.
-    rows: all that were assigned before.
-    rounds: those that were open by then.
-    sequence: how many records there were.
-    at: when, in microseconds.
+    stored: the experiment.
+    rows: all earlier assignments.
+    rounds: the rounds opened by then.
+    sequence: number of records.
+    at: time of the snapshot in microseconds.
     """
 
     stored: StoredExperiment
@@ -345,29 +345,32 @@ class Snapshot:
 
     @cached_property
     def counted(self) -> BoolArray:
-        """Which rows (n,) are part of the trial: first visits, in its rounds, outside of the holdout."""
+        """Return which rows (n,) are part of the trial: first visits, in its rounds, outside the holdout."""
         trial = np.array([one.kind != "deployed" for one in self.rounds], dtype=np.bool_)
         return ~self.rows.holdout & (self.rows.visits == 0) & trial[self.rows.rounds]
 
     def came(self, sequence: int, at: int) -> BoolArray:
-        """Of which rows (n,) the reward was in, when there were so many records, at that time."""
+        """Return which rows (n,) had a known reward when there were `sequence` records, at time `at`.
+
+        A reward is known if it was reported in time, or if its window is over.
+        """
         rows, window = self.rows, self.stored.window
         came = rows.reward_sequence < sequence
         return came if window is None else came | (rows.at + window < at)
 
     @cached_property
     def in_(self) -> BoolArray:
-        """Of which rows (n,) the reward is in."""
+        """Return which rows (n,) have a known reward."""
         return self.came(self.sequence, self.at)
 
     @cached_property
     def mature(self) -> int:
-        """How many of the first rows are looked at, as most of their rewards are in.
+        """Return how many of the first rows are analysed: those most of whose rewards are known.
 
-        Any number of first rows may be looked at, whenever one likes: proofs hold at all of them. Of later rows more
-        rewards are still out, and would count at their worst: a share of m costs about m of ε. And those that come
-        early are not like the others: where only good ones are reported, all of them are good. With a window all come
-        in at last; without, as many as of the earlier half.
+        Any number of first rows may be analysed at any time: proofs hold for all of them together. More rewards of
+        later rows are pending, and would count at their worst: a share of m costs about m of ε. Rewards that arrive
+        early are also not representative: if only good ones are reported, all of them are good. With a window, all
+        rewards are known in the end; without one, the share in the earlier half of the rows is expected of all.
         """
         n = len(self.rows)
         if n == 0:
@@ -379,15 +382,15 @@ class Snapshot:
         return max([most, *(one.mature for one in self.rounds)])
 
     def log(self, *, rows: int | None = None) -> Log | None:
-        """The trial's rows, of the first so many, with rewards in [0, 1] as far as they are in; None if there are none.
+        """Return the trial's rows with their known rewards, in [0, 1]; None if there are none.
 
-        rows: by default those that are looked at.
+        rows: how many first rows to take them from; by default the `mature` ones.
         """
         which = np.flatnonzero(self.counted[: self.mature if rows is None else rows])
         return self.table().take(which) if len(which) else None
 
     def table(self) -> Log:
-        """All rows, whether they count or not, with rewards in [0, 1] as far as they are in."""
+        """Return all rows, whether they count or not, with their known rewards in [0, 1]."""
         rows, protocol, n = self.rows, self.stored.protocol, len(self.rows)
         return Log(
             contexts=self.stored.contexts(rows.features),
@@ -404,7 +407,7 @@ class Snapshot:
         )
 
     def _unit_rewards(self) -> FloatArray:
-        """What is in of each row (n,), in [0, 1]; where nothing came, what that counts as."""
+        """Return the reward of each row (n,) in [0, 1], with the value of a missing reward where none was reported."""
         low, high = self.stored.protocol.reward_range
         missing = self.stored.protocol.late.missing
         raw = np.where(
@@ -413,9 +416,9 @@ class Snapshot:
         return np.clip((raw - low) / (high - low), 0.0, 1.0)
 
     def known_from(self) -> IntArray:
-        """From which round on what is in of each row (n,) was used: the first whose design knew of it.
+        """Return the first round whose design used the reward of each row (n,).
 
-        Of those that no design knew yet, the round that comes next.
+        For rewards that no design has used yet, this is the number of the next round.
         """
         out = np.full(len(self.rows), len(self.rounds), dtype=np.int64)
         numbers = np.arange(len(self.rows))

@@ -1,13 +1,13 @@
-"""The rows that a database holds of an experiment: one definition each.
+"""The row types of an experiment's tables, one definition each.
 
-The columns of a table (`tables`), what is inserted (`book`), what an export holds (`exporting`, `exported`) and what is
-hashed (`sealed`) follow from the fields here. Times are whole microseconds since 1970 in UTC. The records of an
-experiment, whichever table they are in, are numbered in one sequence, in the order in which they were stored, and
-chained by it (`pacbandits.experiment.chain`).
+The columns of a table (`database`), the inserted values (`store`), the columns of an export (`exports`, `audit`) and
+the hashed bytes (`sealed`) follow from the fields here. Times are integer microseconds since 1970 in UTC. The records
+of an experiment, in all tables together, are numbered in the order in which they were stored, and chained in that
+order (`pacbandits.experiment.chain`).
 
-A column that is added later is the last field of its row, with a default that rows of older databases get; the step in
-`pacbandits.experiment.migrations` names the same default. If it is `SEALED`, it is hashed wherever it differs from that
-default, so that the digests of older records stay as they are.
+A column that is added later is the last field of its row, with a default for rows of older databases; the step in
+`pacbandits.experiment.migrations` names the same default. If it is `SEALED`, it is hashed only where it differs from
+that default, so that the digests of older records do not change.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from pacbandits.experiment.chain import BEGINNING, assignment_bytes, canonical, 
 
 MAX_UNIT_CHARACTERS = 256
 MAX_REASON_CHARACTERS = 1_000
-NEVER = 2**62  # the number of a record that is not there
+NEVER = 2**62  # the sequence number of a record that does not exist
 REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
 OUTCOME_KINDS = {"reward": REWARD, "guardrail": GUARDRAIL}
 
 
 class StoredField(NamedTuple):
-    """How a field is stored.
+    """The storage of a field.
 
-    kind: int, float, str, or bytes; of an assignment, bytes are float64 in little-endian order.
+    kind: int, float, str, or bytes; in assignments, bytes are float64 in little-endian order.
     key: whether it is part of the primary key.
-    small: whether 32 bits are enough.
+    small: whether 32 bits suffice.
     sealed: whether it is hashed though it was added after the first version.
     nullable: whether it may be None.
-    default: of older rows.
+    default: value in older rows.
     """
 
     kind: type = int
@@ -61,7 +61,7 @@ Small = Annotated[int, SMALL]
 
 
 class ExperimentRow(NamedTuple):
-    """An experiment, as it was created. contexts: packed (`pacbandits.experiment.packed_contexts`)."""
+    """An experiment as created. contexts: serialised by `pacbandits.experiment.store.pack_contexts`."""
 
     name: Annotated[str, KEY]
     protocol: str
@@ -71,18 +71,21 @@ class ExperimentRow(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The current state of an experiment: the only rows that change, and short, as they do so with every record.
+    """The current state of an experiment: the only rows that change; short, as they change with every transaction.
 
-    rows: how many were assigned.
-    rewards: how many came, in time.
-    sequence: how many records there are.
-    head: of the chain.
-    round: the open one, from 0.
-    round_rows: assigned in it, without the holdout.
-    designer, design_until: who designs, and how long nobody else may.
-    seen_until: the time of the last record, before which none is made any more: windows that were over then stay over.
-    look: the number of the last analysis.
-    withdrawn: names of actions, in JSON.
+    rows: number of assignments.
+    held_out: number of them in the holdout.
+    rewards: number of rewards that arrived in time.
+    too_late: number of rewards that arrived after their window.
+    sequence: number of records.
+    head: head of the chain.
+    round: number of the open round, from 0.
+    round_rows: assignments in it, without the holdout.
+    planned: its planned number of rows.
+    designer, design_until: holder of the lease to design, and when it expires.
+    seen_until: time of the last record; no record has an earlier time afterwards, so a window that is over stays over.
+    look: number of the last analysis.
+    withdrawn: names of withdrawn actions, in JSON.
     """
 
     name: Annotated[str, KEY]
@@ -108,8 +111,8 @@ class AssignmentRow(NamedTuple):
     """An assignment, stored once and never changed.
 
     row: from 0, in the order of assignment.
-    visit: from 0, of units that are drawn anew at each visit; no unit has two actions for one visit.
-    holdout: 1 for units of the holdout.
+    visit: number of the unit's visit, from 0, if actions are drawn anew at each; one action for each unit and visit.
+    holdout: 1 for units in the holdout.
     features, propensities: float64 in little-endian order.
     """
 
@@ -126,7 +129,7 @@ class AssignmentRow(NamedTuple):
     propensities: bytes
 
     def sealed(self, mark: bytes) -> bytes:
-        """The bytes that are hashed; mark: what stands for the unit."""
+        """Return the bytes that are hashed; mark: the keyed hash of the unit."""
         _, row, sequence, _, visit, number, action, holdout, at, features, propensities = self[:11]
         return assignment_bytes(
             sequence, row, mark, visit, number, action, holdout, at, features, propensities
@@ -134,7 +137,11 @@ class AssignmentRow(NamedTuple):
 
 
 class OutcomeRow(NamedTuple):
-    """What came of an assignment. kind: REWARD or GUARDRAIL. late: 1 if it came after the window and does not count."""
+    """An outcome of an assignment.
+
+    kind: REWARD or GUARDRAIL.
+    late: 1 if it arrived after the window and does not count.
+    """
 
     experiment: Annotated[str, KEY]
     row: Annotated[int, KEY]
@@ -145,13 +152,17 @@ class OutcomeRow(NamedTuple):
     at: int
 
     def sealed(self) -> bytes:
-        """The bytes that are hashed."""
+        """Return the bytes that are hashed."""
         _, row, kind, sequence, value, late, at = self[:7]
         return outcome_bytes(sequence, row, kind, late, value, at) + added_bytes(self)
 
 
 class EntryRow(NamedTuple):
-    """Any other record: creation, rounds, pauses, withdrawals, the end. body: JSON. previous, head: of the chain."""
+    """Any other record: creation, rounds, pauses, withdrawals, the end.
+
+    body: JSON.
+    previous, head: head of the chain before and after it.
+    """
 
     experiment: Annotated[str, KEY]
     sequence: Annotated[int, KEY]
@@ -162,16 +173,16 @@ class EntryRow(NamedTuple):
     head: bytes
 
     def sealed(self) -> bytes:
-        """The bytes that are hashed."""
+        """Return the bytes that are hashed."""
         return entry_bytes(self.sequence, self.at, self.kind, self.body) + added_bytes(self)
 
 
 class AnalysisRow(NamedTuple):
-    """What an interim analysis found; analyses can be repeated, and are not chained.
+    """An interim analysis; analyses can be recomputed, and are not chained.
 
     samples: rows of the trial that were analysed.
-    withdrawn: how many actions were.
-    best: the ε that was proven.
+    withdrawn: number of withdrawn actions.
+    best: the certified ε; infinite without a certificate.
     """
 
     experiment: Annotated[str, KEY]
@@ -189,7 +200,7 @@ class AnalysisRow(NamedTuple):
 
 @cache
 def columns_of(row: type[NamedTuple]) -> dict[str, StoredField]:
-    """The columns of a row, in their order."""
+    """Return the columns of a row type, in order."""
     out: dict[str, StoredField] = {}
     for name, hint in get_type_hints(row, include_extras=True).items():
         how = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, StoredField)), StoredField())
@@ -202,17 +213,17 @@ def columns_of(row: type[NamedTuple]) -> dict[str, StoredField]:
 
 @cache
 def _sealed_later(row: type[NamedTuple]) -> tuple[tuple[str, Any], ...]:
-    """The name and the default of each sealed column that was added after the first version."""
+    """Return name and default of each sealed column that was added after the first version."""
     return tuple((name, how.default) for name, how in columns_of(row).items() if how.sealed)
 
 
 def added_bytes(row: AssignmentRow | OutcomeRow | EntryRow) -> bytes:
-    """The sealed columns that were added after the first version, where they differ from their defaults, as bytes."""
+    """Return the hashed bytes of the sealed columns added after the first version that differ from their defaults."""
     given = {name: getattr(row, name) for name, default in _sealed_later(type(row)) if getattr(row, name) != default}
     return canonical(given).encode() if given else b""
 
 
-# An export has one row for each assignment, in order. These columns are part of its log, under their own names.
+# An export has one row for each assignment, in order. These columns belong to its log and keep their names.
 _OF_THE_LOG = ("round", "action", "propensities")
 EXPORTED = {  # columns of an export, by those of assignments; of a unit, only its mark is exported
     name: name if name in _OF_THE_LOG else f"record_{name}"
@@ -223,9 +234,9 @@ EXPORTED = {  # columns of an export, by those of assignments; of a unit, only i
 
 @dataclass(frozen=True, eq=False)
 class AssignmentColumns:
-    """All n assignments in their order, as arrays.
+    """All n assignments in order, as arrays.
 
-    columns: by the names of `AssignmentRow`; whole numbers (n,), features (n, d), propensities (n, A).
+    columns: by field name of `AssignmentRow`; integers (n,), features (n, d), propensities (n, A).
     """
 
     columns: dict[str, Any]
@@ -235,47 +246,47 @@ class AssignmentColumns:
 
     @property
     def sequence(self) -> IntArray:
-        """The number of each one's record (n,)."""
+        """Return the sequence numbers (n,)."""
         return self.columns["sequence"]
 
     @property
     def rounds(self) -> IntArray:
-        """The round each belongs to (n,)."""
+        """Return the rounds (n,)."""
         return self.columns["round"]
 
     @property
     def actions(self) -> IntArray:
-        """The action that was drawn (n,)."""
+        """Return the actions (n,)."""
         return self.columns["action"]
 
     @property
     def visits(self) -> IntArray:
-        """Which visit of its unit it was, from 0 (n,)."""
+        """Return the number of the unit's visit, from 0 (n,)."""
         return self.columns["visit"]
 
     @property
     def holdout(self) -> BoolArray:
-        """Whether it is one of the holdout (n,)."""
+        """Return which rows are in the holdout (n,)."""
         return self.columns["holdout"] > 0
 
     @property
     def at(self) -> IntArray:
-        """When, in microseconds (n,)."""
+        """Return the times of assignment in microseconds (n,)."""
         return self.columns["at"]
 
     @property
     def features(self) -> FloatArray:
-        """The contexts (n, d); the id stands last where there is one."""
+        """Return the encoded contexts (n, d); the id, if there is one, is the last column."""
         return self.columns["features"]
 
     @property
     def propensities(self) -> FloatArray:
-        """Of all actions (n, A)."""
+        """Return the propensities of all actions (n, A)."""
         return self.columns["propensities"]
 
 
 def array_of(kind: type, values: Sequence[Any], *, width: int = 0) -> Any:
-    """Values of a column as an array: bytes as rows (n, width) of float64, text as objects."""
+    """Return the values of a column as an array: bytes as (n, width) float64, text as objects."""
     if kind is bytes:
         return np.frombuffer(b"".join(values), dtype="<f8").reshape(len(values), width)
     return np.array(values, dtype={int: np.int64, float: np.float64}.get(kind, np.object_))
@@ -283,12 +294,12 @@ def array_of(kind: type, values: Sequence[Any], *, width: int = 0) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What came of each of n rows, whether it counts or not.
+    """The outcomes of n rows, including late ones.
 
-    values (n,): NaN where nothing came.
-    sequence (n,): the numbers of the records; NEVER where nothing came.
-    at (n,): when, in microseconds.
-    late (n,): 1 where it came after the window.
+    values (n,): NaN where none was reported.
+    sequence (n,): sequence numbers of the records; NEVER where none was reported.
+    at (n,): times of the reports in microseconds.
+    late (n,): 1 where it was reported after the window.
     """
 
     values: FloatArray
@@ -298,7 +309,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, count: int, rows: Iterable[tuple[int, float, int, int, int]]) -> Outcomes:
-        """From row, value, sequence, at and late of each that came."""
+        """Return the outcomes of `count` rows, from row, value, sequence, at and late of each report."""
         out = cls(np.full(count, np.nan), np.full(count, NEVER), *(np.zeros(count, dtype=np.int64) for _ in range(2)))
         for row, *values in rows:
             for one, value in zip(fields(cls), values, strict=True):
@@ -307,14 +318,14 @@ class Outcomes:
 
 
 def check_unit(unit: object) -> str:
-    """A unit that can be stored; raise InputError for any other."""
+    """Return a unit that can be stored; raise InputError for any other."""
     if not isinstance(unit, str) or not 0 < len(unit) <= MAX_UNIT_CHARACTERS or not _is_storable(unit):
         raise InputError(f"a unit is a text of 1 to {MAX_UNIT_CHARACTERS} characters, got {plain(unit)}")
     return unit
 
 
 def check_reason(reason: object) -> str:
-    """Why something is done, without blanks around it; raise InputError for what cannot be stored."""
+    """Return a reason without surrounding blanks; raise InputError if it is empty, too long or cannot be stored."""
     words = text(reason, name="reason").strip()
     if not words or len(words) > MAX_REASON_CHARACTERS or not _is_storable(words):
         raise InputError(f"say why in 1 to {MAX_REASON_CHARACTERS:,} characters: the record keeps it")
@@ -322,7 +333,7 @@ def check_reason(reason: object) -> str:
 
 
 def _is_storable(words: str) -> bool:
-    """Whether all databases can hold a text: PostgreSQL has no NUL, and none has half a character."""
+    """Return whether all databases can store a text: PostgreSQL refuses NUL, and lone surrogates have no UTF-8."""
     try:
         words.encode()
     except UnicodeEncodeError:

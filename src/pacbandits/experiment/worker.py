@@ -20,14 +20,14 @@ from pacbandits.errors import InputError
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 
-PAUSE_SECONDS = 0.5  # between two looks for something to do
+PAUSE_SECONDS = 0.5  # between two polls for work
 DATABASE_VARIABLE = "PACBANDITS_DATABASE"
-NICENESS = 10  # so that designing leaves the processor to those who wait for an answer
+NICENESS = 10  # so that requests to the server have priority over designing
 _log = logging.getLogger("pacbandits.worker")
 
 
 def work(database: Database, name: str | None, stopped: threading.Event, *, pause: float = PAUSE_SECONDS) -> None:
-    """Advance experiments until told to stop; name: of one alone."""
+    """Advance all experiments, or only the one named, until `stopped` is set."""
     opened: dict[str, Experiment] = {}
     while not stopped.is_set():
         busy = False
@@ -38,13 +38,13 @@ def work(database: Database, name: str | None, stopped: threading.Event, *, paus
                 if one not in opened:
                     opened[one] = Experiment.open(database, one)
                 busy |= opened[one].advance()
-            except InputError as error:  # of one experiment, which must not keep the others waiting
+            except InputError as error:  # an error in one experiment must not block the others
                 _log.warning("experiment %s cannot go on: %s", one, error)
         stopped.wait(0.0 if busy else pause)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run until a signal says stop, or whoever started it is gone."""
+    """Run until SIGTERM or SIGINT, or until the parent process ends."""
     parser = argparse.ArgumentParser(prog="python -m pacbandits.experiment.worker", description=__doc__)
     told = os.environ.get(DATABASE_VARIABLE)
     words = f"a file of SQLite, or postgresql://…; by default what {DATABASE_VARIABLE} says, which others cannot read"
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _follow(parent: int, stopped: threading.Event) -> None:
-    """Stop when the process that started this one is gone."""
+    """Set `stopped` when the parent process has ended."""
     while not stopped.wait(1.0):
         if os.getppid() != parent:
             stopped.set()

@@ -1,1 +1,1 @@
-"""HTTP and the dashboard over `pacbandits.experiment`."""
+"""The HTTP service and dashboard over `pacbandits.experiment`."""

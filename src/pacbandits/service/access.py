@@ -25,11 +25,11 @@ from pacbandits.service.limits import Bucket, ServiceLimits
 from pacbandits.service.messages import Refusal, sentence_of
 from pacbandits.service.open_experiments import Shelf
 
-# Keys of the service: what is stored of one does not open anything.
+# API keys; the database stores nothing that grants access.
 #
-# A key is `pb_ID_SECRET`. The ID finds it; of the secret, 256 bits that were drawn, only the SHA-256 is kept, and
-# compared in constant time. A key is for one experiment, to read or to write (which includes to read), or for all of
-# them: the admin's, who alone creates experiments and keys.
+# A key is `pb_ID_SECRET`. It is looked up by ID; of the secret, 256 random bits, only the SHA-256 is stored, and it is
+# compared in constant time. A key is valid for one experiment, with the scope read or write (which includes read); or
+# for all: the admin key, which alone may create experiments and keys.
 
 
 Scope = Literal["read", "write", "admin"]
@@ -37,8 +37,8 @@ SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 ADMIN_KEY_VARIABLE = "PACBANDITS_ADMIN_KEY"
 MIN_ADMIN_KEY_CHARACTERS = 16
 MAX_KEY_CHARACTERS = 200
-REFRESH_SECONDS = 2.0  # after which a key that another server made or withdrew is known
-_LEAST_SECONDS_BETWEEN_LOOKS = 0.5  # however many unknown keys come
+REFRESH_SECONDS = 2.0  # after which a key that another server created or revoked is known
+_LEAST_SECONDS_BETWEEN_LOOKS = 0.5  # between queries, however many unknown keys arrive
 _ID_BYTES, _SECRET_BYTES = 6, 32
 _ADVISORY_LOCK = 0x7061_6362_6B65  # of PostgreSQL, so that two servers that start together do not both draw a secret
 
@@ -47,12 +47,12 @@ keys, signing = tables.service_keys, tables.service_signing
 
 @dataclass(frozen=True)
 class Grant:
-    """What a key opens.
+    """The permissions of a key.
 
-    id: of the key; no secret.
-    experiment: which one; '' for all.
-    scope: what may be done there.
-    created: when it was made, in microseconds since 1970; 0 for the key of the environment.
+    id: the key's ID, which is not secret.
+    experiment: the experiment it is for; '' for all.
+    scope: read, write or admin.
+    created: time of creation in microseconds since 1970; 0 for the key from the environment.
     """
 
     id: str
@@ -61,16 +61,16 @@ class Grant:
     created: int = 0
 
     def opens(self, name: str, scope: Scope) -> bool:
-        """Whether this may be done with the experiment of that name."""
+        """Return whether the key has this scope for the named experiment."""
         if self.scope == "admin":
             return True
         return name == self.experiment and SCOPES.index(scope) <= SCOPES.index(self.scope)
 
 
 class Keys:
-    """The keys of one database, held in memory and looked up anew every few seconds.
+    """The keys of one database, cached in memory and reloaded every few seconds.
 
-    admin: a key of the environment, which is stored nowhere.
+    admin: an admin key from the environment, which is not stored.
     """
 
     def __init__(self, database: Database, *, admin: str | None = None) -> None:
@@ -87,7 +87,7 @@ class Keys:
         self.refresh()
 
     def make(self, experiment: str, scope: Scope) -> tuple[str, Grant]:
-        """A new key for an experiment, '' for the admin's: shown now, and never again."""
+        """Create a key for an experiment ('' for an admin key); return it, this once, with its permissions."""
         identity, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
         grant = Grant(identity, experiment, scope, time_ns() // 1_000)
         row = {"id": identity, "experiment": experiment, "scope": scope, "created": grant.created, "withdrawn": 0}
@@ -97,7 +97,7 @@ class Keys:
         return f"pb_{identity}_{secret}", grant
 
     def withdraw(self, identity: str, *, experiment: str) -> Grant:
-        """Let a key of an experiment open nothing any more."""
+        """Revoke a key of an experiment and return its permissions; raise InputError if there is no such key."""
         with self._database.engine.begin() as connection:
             changed = connection.execute(
                 keys.update()
@@ -112,17 +112,17 @@ class Keys:
         return grant[0]
 
     def of(self, experiment: str) -> list[Grant]:
-        """The keys of an experiment, in the order in which they were made."""
+        """Return the keys of an experiment, oldest first."""
         grants = [grant for grant, _ in self._known.values() if grant.experiment == experiment]
         return sorted(grants, key=lambda grant: (grant.created, grant.id))
 
     @property
     def has_admin(self) -> bool:
-        """Whether anybody may create experiments."""
+        """Return whether there is an admin key."""
         return self._admin is not None or any(grant.scope == "admin" for grant, _ in self._known.values())
 
     def grant(self, key: str) -> Grant | None:
-        """What a key opens; None for one that nobody made, or that was withdrawn."""
+        """Return the permissions of a key; None if it is unknown or revoked."""
         if len(key) > MAX_KEY_CHARACTERS:
             return None
         if self._admin is not None and hmac.compare_digest(_digest(key), self._admin):
@@ -132,11 +132,11 @@ class Keys:
         return grant if hmac.compare_digest(_digest(secret), digest) else None
 
     def may_be_newer(self, key: str) -> bool:
-        """Whether looking again could find a key that was not known."""
+        """Return whether a reload could find an unknown key."""
         return _parts(key)[0] not in self._known and monotonic() - self._looked > _LEAST_SECONDS_BETWEEN_LOOKS
 
     def scopes_of(self, key: str) -> Mapping[str, Scope]:
-        """What a key opens, by the names of experiments; of the admin's, all there are."""
+        """Return the scope of a key by experiment: all experiments for an admin key, none for an unknown key."""
         grant = self.grant(key)
         if grant is None:
             return {}
@@ -144,7 +144,7 @@ class Keys:
         return dict.fromkeys(names, grant.scope)
 
     def refresh(self) -> None:
-        """Look up what keys there are."""
+        """Reload the keys from the database."""
         with self._lock:
             self._looked = monotonic()
             with self._database.reading() as connection:
@@ -155,7 +155,7 @@ class Keys:
 
 
 def shared_secret(database: Database) -> bytes:
-    """What all servers over a database sign with; drawn by the first of them."""
+    """Return the signing secret that all servers of a database share; the first one draws it."""
     with database.engine.begin() as connection:
         _lock(connection)
         found = connection.execute(sa.select(signing.c.secret)).scalar_one_or_none()
@@ -166,7 +166,7 @@ def shared_secret(database: Database) -> bytes:
 
 
 def _lock(connection: Connection) -> None:
-    """Let no other server do the same; in SQLite, whoever writes is alone anyway."""
+    """Exclude other servers until the transaction ends; in SQLite a writer is exclusive anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
 
@@ -176,26 +176,29 @@ def _digest(secret: str) -> bytes:
 
 
 def _parts(key: str) -> tuple[str, str]:
-    """The ID and the secret of a key; nothing for what is none."""
+    """Return the ID and the secret of a key; empty texts if it is not a key."""
     head, _, rest = key.partition("_")
     identity, _, secret = rest.partition("_")
     return (identity, secret) if head == "pb" else ("", "")
 
 
-# Who may ask for what, how much of it, and what their bodies say.
+# Admission of requests, rate limits, and parsing of bodies.
 
 
 MAX_BUCKETS = 10_000
-Asked = MutableMapping[str, Any]  # a request, as ASGI describes it
+Asked = MutableMapping[str, Any]  # the ASGI scope of a request
 Said = TypeVar("Said")
 
 
 @dataclass(eq=False)
 class Service:
-    """What the routes of one server share.
+    """The state that the routes of one server share.
 
-    shelf: the experiments. keys: who may do what. limits: how much. meters, journal: what was done.
-    stopping: whether the server is about to end.
+    shelf: the cache of open experiments.
+    keys: the API keys.
+    limits: limits on requests.
+    meters, journal: metrics and server log.
+    stopping: whether the server is shutting down.
     """
 
     shelf: Shelf
@@ -207,7 +210,7 @@ class Service:
     _buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
 
     async def admit(self, request: Asked, name: str, scope: Scope) -> Grant:
-        """What the key of a request opens; raise unless that is this experiment, for this."""
+        """Return the permissions of a request's key; raise Refusal unless it has this scope for the experiment."""
         grant = await self.holder(request)
         if not grant.opens(name, scope):
             if grant.experiment == name:
@@ -217,14 +220,14 @@ class Service:
         return grant
 
     async def admit_admin(self, request: Asked) -> Grant:
-        """Raise unless the key of a request is the admin's."""
+        """Return the permissions of a request's key; raise Refusal unless it is an admin key."""
         grant = await self.holder(request)
         if grant.scope != "admin":
             raise Refusal(403, "this takes the admin's key")
         return grant
 
     async def holder(self, request: Asked) -> Grant:
-        """What the key of a request opens; raise where there is none, or a wrong one."""
+        """Return the permissions of a request's key; raise Refusal if it is missing or unknown."""
         kind, _, key = _header(request, b"authorization").partition(" ")
         if kind.lower() != "bearer" or not 0 < len(key) <= MAX_KEY_CHARACTERS:
             raise _unknown("a key is needed: send the header 'Authorization: Bearer KEY'")
@@ -238,7 +241,7 @@ class Service:
         return grant
 
     def spend(self, grant: Grant, rows: int) -> None:
-        """Count rows against what a key may ask for; raise where it is too much."""
+        """Count rows against a key's rate limit; raise Refusal (429) if it is exceeded."""
         bucket = self._buckets.get(grant.id)
         if bucket is None:
             if len(self._buckets) >= MAX_BUCKETS:
@@ -265,7 +268,7 @@ def _unknown(sentence: str) -> Refusal:
 
 
 def parse(body: bytes, adapter: TypeAdapter[Said]) -> Said:
-    """What a body says, as what it should be."""
+    """Parse a body as the adapter's type; raise Refusal (422) if it is invalid."""
     try:
         return adapter.validate_json(body)
     except ValidationError as error:
@@ -273,9 +276,10 @@ def parse(body: bytes, adapter: TypeAdapter[Said]) -> Said:
 
 
 def parse_either(body: bytes, one: TypeAdapter[Said], several: TypeAdapter[Said], word: bytes) -> Said:
-    """One thing, or several under a word: whichever it seems to be, told by the other's rules only if it is that.
+    """Parse a body as one item, or as a batch of items under the key `word`; raise Refusal (422) if it is neither.
 
-    Both are read in one pass, as a rule: a batch begins with its word, and one thing seldom holds it.
+    Usually one pass suffices: a batch begins with the word, and a single item rarely contains it. If both fail and the
+    body contains the word, the message is about the batch.
     """
     quoted = b'"' + word + b'"'
     if quoted not in body:

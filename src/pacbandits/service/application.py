@@ -39,14 +39,14 @@ def create_app(
     limits: ServiceLimits | None = None,
     journal: Journal | None = None,
 ) -> FastAPI:
-    """The service over the experiments of a database, for any ASGI server.
+    """Return the service over the experiments of a database, as an application for any ASGI server.
 
-    database: the path of a file, or a URL of SQLAlchemy; it is made if it is not there.
-    admin_key: that may create experiments and keys, beside those that are stored; it is stored nowhere.
-    limits: on bodies, batches and rates.
-    journal: where it is noted what was done; standard error if not given.
+    database: the path of an SQLite file, created if missing, or a URL.
+    admin_key: an admin key besides the stored ones; it is not stored.
+    limits: limits on bodies, batches and rates.
+    journal: the server log; by default it goes to standard error.
 
-    Its `state.service` holds what its routes share, the keys among them.
+    The application's `state.service` is the `Service` that its routes share, with the keys.
     """
     limits, journal, meters = limits or ServiceLimits(), journal or Journal(), Meters()
     shelf = Shelf(database, limits=limits, meters=meters, journal=journal)
@@ -68,7 +68,7 @@ def create_app(
         version=__version__,
         description=DESCRIPTION,
         lifespan=living,
-        docs_url=None,  # its page would load scripts from elsewhere
+        docs_url=None,  # its page would load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -88,10 +88,10 @@ def create_app(
 
 
 async def _keep_looking(service: Service) -> None:
-    """Keys that another server made or withdrew become known."""
+    """Reload the keys periodically, to learn of those that other servers created or revoked."""
     while True:
         await asyncio.sleep(REFRESH_SECONDS)
-        with suppress(SQLAlchemyError):  # while the database does not answer, those that are known stand
+        with suppress(SQLAlchemyError):  # while the database does not respond, the known keys stay valid
             await run_in_threadpool(service.keys.refresh)
 
 
@@ -100,7 +100,7 @@ def _health(service: Service) -> APIRouter:
     well = {"status": "ok", "version": __version__}
 
     async def healthy() -> Response:
-        """That the server runs."""
+        """Return 200 if the server runs."""
         return JSONResponse(well)
 
     router.get("/healthz", summary="Is it alive?", responses={200: {"model": HealthAnswer}}, response_model=None)(
@@ -108,7 +108,7 @@ def _health(service: Service) -> APIRouter:
     )
 
     async def ready() -> Response:
-        """That the server takes requests, and its database answers."""
+        """Return 200 if the server accepts requests and its database responds."""
         if service.stopping:
             raise Refusal(503, "the server is being shut down")
         await run_in_threadpool(service.shelf.names)
@@ -122,7 +122,7 @@ def _health(service: Service) -> APIRouter:
     )(ready)
 
     async def metrics() -> Response:
-        """Counts and times for Prometheus; they name no experiment."""
+        """Return the metrics for Prometheus; they name no experiment."""
         return Response(service.meters.text(), media_type="text/plain; version=0.0.4")
 
     router.get(
@@ -137,7 +137,7 @@ def _health(service: Service) -> APIRouter:
 
 
 def _answer_errors(app: FastAPI) -> None:
-    """Every error is answered with a sentence."""
+    """Register the handlers that turn errors into JSON responses with a message."""
 
     def told(refusal: Refusal) -> JSONResponse:
         return JSONResponse({"error": refusal.sentence}, status_code=refusal.status, headers=refusal.headers)

@@ -1,4 +1,4 @@
-"""The two routes that every visitor passes: what somebody is to get, and what came of it."""
+"""The two routes with the most traffic: assignments and rewards."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _REWARDS = cast(TypeAdapter[RewardAsk | RewardBatch], TypeAdapter(RewardBatch))
 
 
 class People:
-    """Assigns and records, for whoever has a key that may write."""
+    """The handlers for assignments and rewards; they need a key with scope write."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def routes(self) -> Mapping[str, Answering]:
-        """Both, by the last word of their address."""
+        """Return both handlers by the last word of their path."""
         return {"assignments": self.assign, "rewards": self.record}
 
     async def assign(self, request: Scope, name: str, said: bytes) -> bytes:
@@ -79,7 +79,7 @@ class People:
         return to_json(_recorded(made[0]))
 
     def _count(self, request: Scope, rows: int) -> int:
-        """How many rows are asked for; raise where they are too many for one request."""
+        """Return the number of rows of a request; raise Refusal (413) if there are too many."""
         request[NOTES]["rows"] = rows
         most = self._service.limits.max_batch
         if rows > most:
@@ -88,15 +88,15 @@ class People:
 
 
 def router_for(people: People) -> APIRouter:
-    """The same two as routes: to be described, and for whoever puts the service below another address."""
+    """Return the same handlers as routes: for the OpenAPI document, and for a service mounted below another path."""
     router = APIRouter(tags=["people"])
 
     async def assign(name: str, request: Request) -> Response:
-        """Draw an action for somebody, or for several under "assignments".
+        """Assign an action to a unit, or to several units given under "assignments".
 
-        Asking again for the same unit gives the same answer (where visits are sticky), so asking again is safe. What is
-        answered is stored. In a batch each entry is answered by itself: an entry that is wrong gets an error in its
-        place, and is not stored; the status is 200 if any of them was assigned.
+        With sticky visits, a repeated request for a unit returns the same action, so retries are safe. Assignments are
+        stored before the response is sent. In a batch, an invalid entry gets an error in its place and is not stored;
+        the status is 200 if any entry was assigned.
         """
         return _response(await people.assign(request.scope, name, await request.body()))
 
@@ -109,11 +109,11 @@ def router_for(people: People) -> APIRouter:
     )(assign)
 
     async def record(name: str, request: Request) -> Response:
-        """Report what came of an assignment, or of several under "rewards": then all are stored, or none.
+        """Report the outcomes of an assignment, or of several under "rewards": then either all are stored, or none.
 
-        Reporting the same again changes nothing, so asking again is safe; a different reward is a contradiction (409).
-        A reward that comes after its window is noted and does not count: alone it is answered with 410, within a batch
-        it stands as "late" among the others.
+        Repeating a report changes nothing, so retries are safe; a different value is a contradiction (409). A reward
+        that arrives after its window is stored but does not count: the response is 410, or, in a batch, the outcome
+        "late".
         """
         return _response(await people.record(request.scope, name, await request.body()))
 

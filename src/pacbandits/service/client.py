@@ -1,7 +1,8 @@
 """A thin client of the service.
 
-Asking again is safe: an assignment is the same for the same unit, and a reward that is reported twice counts once. So
-what did not arrive, or was too much at once, is asked again a few times by itself.
+Requests that fail for lack of a connection, or because the server is busy, are retried a few times. That is safe: with
+sticky visits a unit gets the same assignment again, and a reward that is reported twice counts once. With visits
+"each", a retried assignment may be drawn twice.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _LATE = 410
 
 
 class ServiceError(InputError):
-    """The service refused, or could not be reached.
+    """The service refused a request, or could not be reached.
 
-    status: of HTTP; 0 where no answer came.
+    status: HTTP status; 0 if there was no response.
     """
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -40,10 +41,12 @@ class ServiceError(InputError):
 
 
 class Client:
-    """A service, by its address and a key.
+    """A client of a service.
 
-    url: as `pacbandits serve` prints it. key: of an experiment, or the admin's.
-    timeout_seconds: for one answer. retries: how often something is asked again.
+    url: the URL that `pacbandits serve` prints.
+    key: a key of an experiment, or an admin key.
+    timeout_seconds: timeout of one request.
+    retries: maximum number of retries.
     """
 
     def __init__(
@@ -75,29 +78,29 @@ class Client:
         self._http.close()
 
     def experiment(self, name: str) -> RemoteExperiment:
-        """One of its experiments."""
+        """Return a client of one experiment."""
         return RemoteExperiment(self, name)
 
     def experiments(self) -> list[str]:
-        """The names of those that the key opens."""
+        """Return the names of the experiments that the key may read."""
         return cast(list[str], self.ask("GET", "/experiments")["experiments"])
 
     def create(self, protocol: Mapping[str, Any]) -> Json:
-        """Create an experiment, with the admin's key; the answer holds its keys.
+        """Create an experiment, with an admin key; return the response, which has the experiment's keys.
 
-        protocol: as POST /experiments has it.
+        protocol: the body of POST /experiments.
         """
         return self.ask("POST", "/experiments", protocol, again=False)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: bool = True) -> Json:
-        """One request, again if need be, and what is answered in JSON."""
+        """Send a request, with retries unless `again` is false; return the JSON response."""
         return cast(Json, json.loads(self.fetch(method, path, body, again=again)))
 
     def fetch(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: bool = True) -> bytes:
-        """The same, as bytes.
+        """Send a request, with retries unless `again` is false; return the response's bytes.
 
         Raises:
-            ServiceError: When the service refuses, or cannot be reached however often it is asked.
+            ServiceError: If the service refuses, or cannot be reached after all retries.
         """
         content = None if body is None else _in_json(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
@@ -119,13 +122,13 @@ class Client:
                 raise refused
             time.sleep(wait * random.uniform(0.5, 1.0) if wait == pause else wait)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-        raise AssertionError  # the last round either returns or raises
+        raise AssertionError  # the last attempt either returns or raises
 
 
 class RemoteExperiment:
-    """An experiment of a service, asked as `pacbandits.Experiment` is.
+    """An experiment of a service, with an interface like that of `pacbandits.Experiment`.
 
-    name: of it.
+    name: the experiment's name.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -133,17 +136,17 @@ class RemoteExperiment:
         self._client, self._path = client, f"/experiments/{quote(name, safe='')}"
 
     def assign(self, context: Mapping[str, Any], unit: str | None = None) -> Assignment:
-        """What somebody is to get; unit: who it is, and without it somebody who never comes back."""
+        """Assign an action; unit: identifier of the user, random by default, for one who does not return."""
         return _assignment(self.assign_as_json(context, unit))
 
     def assign_as_json(self, context: Mapping[str, Any], unit: str | None = None) -> Json:
-        """The same, as the service says it, with the seal."""
+        """Assign an action; return the service's JSON response, with the seal."""
         return self._client.ask("POST", f"{self._path}/assignments", _who(context, unit))
 
     def assign_many(
         self, contexts: Sequence[Mapping[str, Any]], units: Sequence[str | None] | None = None
     ) -> list[Assignment | InputError]:
-        """The same for several at once; where one is wrong, what is wrong with it stands in its place."""
+        """Assign actions for several contexts; return an assignment or an error for each."""
         named = [None] * len(contexts) if units is None else list(units)
         if len(named) != len(contexts):
             raise InputError(f"there are {len(contexts)} contexts and {len(named)} units; give one for each")
@@ -152,7 +155,7 @@ class RemoteExperiment:
         return [InputError(one["error"]) if "error" in one else _assignment(one) for one in cast(list[Json], told)]
 
     def record(self, id: str, reward: float | None = None, *, guardrail: float | None = None) -> Recorded:
-        """Report what came of an assignment."""
+        """Report the outcomes of an assignment."""
         try:
             told = self._client.ask("POST", f"{self._path}/rewards", _what(id, reward, guardrail))
         except ServiceError as error:
@@ -162,35 +165,35 @@ class RemoteExperiment:
         return Recorded(id, reward, told["outcome"])
 
     def record_many(self, rewards: Mapping[str, float]) -> list[Recorded]:
-        """The same for several at once, by the ids of their assignments: all are stored, or none."""
+        """Report several rewards by assignment id: either all are stored, or none."""
         asked = [_what(id, reward, None) for id, reward in rewards.items()]
         told = cast(list[Json], self._client.ask("POST", f"{self._path}/rewards", {"rewards": asked})["rewards"])
         return [Recorded(one["assignment"], rewards[one["assignment"]], one["outcome"]) for one in told]
 
     def status(self) -> Json:
-        """Where it stands."""
+        """Return the status."""
         return self._client.ask("GET", self._path)
 
     def result(self) -> Json:
-        """What is proven so far."""
+        """Return the best claim so far, with its policy and certificate."""
         return self._client.ask("GET", f"{self._path}/result")
 
     def seal(self) -> Json:
-        """The head of the chain of its record."""
+        """Return the seal of the event log."""
         return self._client.ask("GET", f"{self._path}/seal")
 
     def design(self) -> Json:
-        """The design that is played now, or the final policy."""
+        """Return the open round's design, or the certified policy."""
         return self._client.ask("GET", f"{self._path}/design")
 
     def export(self, path: str | Path) -> Path:
-        """Write the whole record to a Parquet file."""
+        """Write the exported event log to a Parquet file and return its path."""
         written = Path(path)
         written.write_bytes(self._client.fetch("GET", f"{self._path}/export"))
         return written
 
     def steer(self, word: str, *, reason: str = "", **more: str) -> Json:
-        """Pause, resume, stop, withdraw (with action=…) or close-round; where it then stands."""
+        """Pause, resume, stop, withdraw (with action=…) or close-round; return the new status."""
         return self._client.ask("POST", f"{self._path}/{quote(word, safe='')}", {"reason": reason, **more})
 
 
@@ -205,7 +208,7 @@ def _address(url: str) -> httpx.URL:
 
 
 def _who(context: Mapping[str, Any], unit: str | None) -> Json:
-    """An assignment that may be asked for again: somebody who never comes back is given a name for that."""
+    """Return the body of a request; without a unit, one is drawn here, so that the request can be retried."""
     return {"unit": secrets.token_hex(12) if unit is None else unit, "context": dict(context)}
 
 
@@ -228,7 +231,7 @@ def _in_json(body: Mapping[str, Any]) -> bytes:
 
 
 def _item(value: object) -> object:
-    """A value of numpy's as one of Python's."""
+    """Convert a numpy scalar to a Python value."""
     item = getattr(value, "item", None)
     if item is None:
         raise InputError(f"a {type(value).__name__} cannot be sent; give text, numbers, true, false or None")

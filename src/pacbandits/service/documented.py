@@ -1,4 +1,4 @@
-"""What the routes say of themselves in the OpenAPI: bodies, errors, keys."""
+"""The OpenAPI description of the routes: bodies, errors, keys."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REF = "#/components/schemas/{model}"
 
 
 def errors(*statuses: int) -> dict[int | str, Json]:
-    """The errors of a route, each with a sentence."""
+    """Return the OpenAPI descriptions of a route's error responses."""
     return {status: {"model": ErrorAnswer, "description": _ERRORS[status]} for status in statuses}
 
 
@@ -55,14 +55,14 @@ STEERING = errors(401, 403, 404, 409, 413, 422, 429, 503)
 
 
 def body(*models: type[BaseModel]) -> Json:
-    """The body of a route, which is one of these."""
+    """Return the OpenAPI description of a request body that is one of these models."""
     refs = [{"$ref": _REF.format(model=model.__name__)} for model in models]
     schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def document(app: FastAPI) -> None:
-    """Let an application describe itself, bodies and keys with it."""
+    """Set an application's OpenAPI document, with request bodies and keys."""
 
     def described() -> Json:
         if app.openapi_schema is None:

@@ -1,4 +1,4 @@
-"""The log of the server as JSON lines, and its metrics."""
+"""The server log as JSON lines, and the server's metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-# What the service did, one JSON object a line; never what a context holds, nor a key.
+# The server log: one JSON object per line, without feature values and keys.
 
 
 FLUSH_SECONDS = 0.2
@@ -21,9 +21,9 @@ MAX_LINES_HELD = 20_000
 
 
 class Journal:
-    """Lines that a thread of its own writes, so that whoever does the work never waits for who reads them.
+    """The server log, written by its own thread, so that requests never wait for a slow reader.
 
-    When nobody reads, the oldest lines give way, and a line says how many.
+    If too many lines are waiting, the oldest are dropped, and a line says how many.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -34,7 +34,7 @@ class Journal:
         self._thread: threading.Thread | None = None
 
     def write(self, event: str, **fields: object) -> None:
-        """Note an event with the fields that say more of it."""
+        """Log an event with its fields."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         if len(self._lines) >= MAX_LINES_HELD:
             self._lines.popleft()
@@ -45,13 +45,13 @@ class Journal:
             self._thread.start()
 
     def error(self, event: str, error: BaseException, **fields: object) -> None:
-        """Note an error that nobody foresaw, with where it came from and without the values that it speaks of."""
+        """Log an unexpected error with its stack, but without its message, which may contain data."""
         frames = traceback.extract_tb(error.__traceback__)[-8:]
         places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
         self.write(event, error=type(error).__name__, places=places, **fields)
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Write the remaining lines and end the thread."""
         self._over.set()
         if self._thread is not None:
             self._thread.join(timeout=2)
@@ -73,11 +73,11 @@ class Journal:
             try:
                 stream.write("\n".join(held) + "\n")
                 stream.flush()
-            except (OSError, ValueError):  # whoever read them has gone
+            except (OSError, ValueError):  # the reader has gone
                 return
 
 
-# Counts and times for Prometheus. They name no experiment: whoever may scrape a server need not know what it tests.
+# Metrics for Prometheus. They name no experiment, so access to the metrics does not reveal what is tested.
 
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -85,7 +85,7 @@ ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
 
 class Meters:
-    """What one server counts, in a registry of its own."""
+    """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -116,7 +116,7 @@ class Meters:
         )
 
     def answer(self, route: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count a response and its duration."""
         known = self._known.get((route, status))
         if known is None:
             known = (self._answers.labels(route, str(status)), self._seconds.labels(route))
@@ -125,9 +125,9 @@ class Meters:
         known[1].observe(seconds)
 
     def reward(self, outcome: str) -> None:
-        """Count a reward."""
+        """Count a reward by its outcome: recorded, repeated or late."""
         self._rewards.labels(outcome).inc()
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""What the service is made of, missed in one line that says how to get it."""
+"""Optional dependencies of the service, and the error that says how to install them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPENFEATURE_MODULES = ("openfeature", "httpx")
 
 
 def check_installed(modules: tuple[str, ...], *, what: str, extra: str) -> None:
-    """Raise unless these can be imported."""
+    """Raise InputError unless all modules can be imported."""
     for module in modules:
         if find_spec(module) is None:
             raise InputError(f"{what} needs {module}; pip install 'pacbandits[{extra}]'")

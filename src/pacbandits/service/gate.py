@@ -1,7 +1,6 @@
-"""What every request passes: the limit on its body, the clock, the journal, and the last word on errors.
+"""The outermost middleware: limits bodies, measures and logs requests, and turns errors into responses.
 
-The routes that every visitor passes are answered right here: finding its way through a framework takes a request longer
-than all that is done for it.
+The two routes with the most traffic are answered here: routing through the framework takes longer than the work itself.
 """
 
 from __future__ import annotations
@@ -17,20 +16,22 @@ from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import Refusal, refusal_of
 
-NOTES = "pacbandits.notes"  # of a request, for the journal: never what a context holds
+NOTES = "pacbandits.notes"  # fields of a request for the server log; never feature values
 UNFORESEEN = "something went wrong that should not have; the server's journal says where"
 _BEFORE = "/experiments/"
 _JSON = (b"content-type", b"application/json")
 
-Answering = Callable[[Scope, str, bytes], Awaitable[bytes]]  # a request, the experiment's name, the body: the answer
+Answering = Callable[[Scope, str, bytes], Awaitable[bytes]]  # from ASGI scope, experiment name and body to the response
 
 
 @dataclass(eq=False)
 class Passage:
-    """One request on its way through.
+    """One request.
 
-    scope: as ASGI describes it. receive, send: to and from whoever asks. left: bytes that its body may still have.
-    most: that it may have in all. status: of the answer, once there is one.
+    scope, receive, send: its ASGI scope and channels.
+    most: maximum length of its body in bytes.
+    left: bytes that the body may still have.
+    status: HTTP status of the response; 0 before there is one.
     """
 
     scope: Scope
@@ -41,7 +42,7 @@ class Passage:
     status: int = 0
 
     async def counted(self) -> Message:
-        """The next part of the body, unless it is too long."""
+        """Receive the next part of the body; raise Refusal (413) if the body is too long."""
         message = await self.receive()
         self.left -= len(message.get("body", b""))
         if self.left < 0:
@@ -49,13 +50,13 @@ class Passage:
         return message
 
     async def noted(self, message: Message) -> None:
-        """Send a part of the answer."""
+        """Send a part of the response, and note its status."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         await self.send(message)
 
     async def body(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         parts: list[bytes] = []
         while True:
             message = await self.counted()
@@ -66,7 +67,7 @@ class Passage:
                 return b"".join(parts)
 
     async def answer(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """Answer in JSON; unless half an answer was given, which cannot be taken back."""
+        """Send a JSON response, unless one has begun already."""
         if self.status:
             return
         named = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
@@ -75,14 +76,14 @@ class Passage:
         await self.noted({"type": "http.response.body", "body": body})
 
     async def refuse(self, refusal: Refusal) -> None:
-        """Answer with a sentence."""
+        """Send an error response."""
         await self.answer(refusal.status, json.dumps({"error": refusal.sentence}).encode(), refusal.headers)
 
 
 class Gate:
-    """An ASGI application around another one.
+    """An ASGI middleware.
 
-    straight: what is answered here, by the last word of POST /experiments/NAME/WORD.
+    straight: handlers of the routes answered here, by the last word of POST /experiments/NAME/WORD.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Gate:
                 await passage.answer(200, await self._straight[word](scope, name, await passage.body()))
             else:
                 await self._app(scope, passage.counted, passage.noted)
-        except Exception as error:  # the last resort: a sentence for whoever asked, the place in the journal
+        except Exception as error:  # last resort: a message to the client, the place in the server log
             refusal = refusal_of(error)
             if refusal is None or refusal.status >= 500:
                 self._journal.error("could not answer", error, route=_route(scope))
@@ -131,7 +132,7 @@ class Gate:
             )
 
     def _find(self, scope: Scope) -> tuple[str, str]:
-        """The experiment and the word of what is answered here; nothing for all else."""
+        """Return the experiment and the word of a route answered here; empty texts for any other route."""
         path: str = scope["path"]
         if scope["method"] == "POST" and path.startswith(_BEFORE):
             name, _, word = path[len(_BEFORE) :].partition("/")
@@ -152,5 +153,5 @@ def _too_long(most: int) -> Refusal:
 
 
 def _route(scope: Scope) -> str:
-    """Which of the routes, by its pattern: a path may hold anything."""
+    """Return the pattern of the route rather than the path, which may contain anything."""
     return getattr(scope.get("route"), "path", "none")

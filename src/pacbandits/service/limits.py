@@ -1,4 +1,4 @@
-"""How much one may ask of the service at once, and how often."""
+"""Limits on the size and rate of requests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pacbandits.errors import InputError
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """What a server answers before it says that it is too much.
+    """The limits of a server; requests beyond them are refused.
 
-    max_body_bytes: of one request; a longer one is refused before it is read.
+    max_body_bytes: size of a request's body; a longer one is refused without reading the rest.
     max_batch: assignments or rewards in one request.
-    rows_per_second: assignments and rewards (any other request counts as one) that a key may ask for, on average.
-    burst_rows: how many of them at once, after a while of silence.
-    max_waiting_rows: assignments and rewards of one experiment that wait to be written; more are refused for a moment.
+    rows_per_second: average rate per key of assignments and rewards; any other request counts as one.
+    burst_rows: how many of them a key may send at once after a pause.
+    max_waiting_rows: assignments and rewards of one experiment waiting to be written; above that, requests get 429.
     """
 
     max_body_bytes: int = 2**24
@@ -37,10 +37,10 @@ class ServiceLimits:
 
 @dataclass
 class Bucket:
-    """Tokens that come at a steady rate up to a most, and go as they are asked for.
+    """A token bucket.
 
-    rate: how many come a second.
-    most: how many there can be.
+    rate: tokens added per second.
+    most: capacity.
     """
 
     rate: float
@@ -52,7 +52,7 @@ class Bucket:
         self._tokens, self._at = self.most, monotonic()
 
     def take(self, count: float) -> float:
-        """Take so many; 0 if they were there, else the seconds until they are, and none is taken."""
+        """Take tokens and return 0; if there are too few, take none and return the seconds until there are enough."""
         now = monotonic()
         self._tokens = min(self.most, self._tokens + (now - self._at) * self.rate)
         self._at = now

@@ -1,4 +1,4 @@
-"""Requests and answers of the API as models, and errors as HTTP answers."""
+"""Models of the API's requests and responses, and the mapping from errors to HTTP responses."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from pacbandits.records.columns import pa
 from pacbandits.records.text_files import MAX_COLUMNS
 from pacbandits.schema import MAX_TEXT_CHARACTERS, MAX_WHOLE_NUMBER
 
-# What goes over the wire, strictly: nothing is made to fit, and what is not named here is refused.
+# Requests, validated strictly: no coercion, and unknown fields are refused.
 
 
 MAX_CONTEXT_ROWS = 1_000_000
-MAX_WORDS_CHARACTERS = 1_000  # of a name or a specification; the protocol asks for less where it knows which it is
+MAX_WORDS_CHARACTERS = 1_000  # of a name or a spec; the protocol has a lower limit for some
 VISIBLE, NO_NUL = r"^[^\x00-\x1f\x7f]*$", r"^[^\x00]*$"
 KeyScope = Literal["read", "write"]
 
@@ -46,7 +46,7 @@ def _text_schema(**more: Any) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", **more})
 
 
-# Limits of an experiment are checked by its own functions, so that the service says the same sentence.
+# An experiment's own functions check its limits, so that the service gives the same messages.
 _UNIT_SCHEMA = _text_schema(minLength=1, maxLength=MAX_UNIT_CHARACTERS, pattern=NO_NUL)
 _WHY_SCHEMA = _text_schema(minLength=1, maxLength=MAX_REASON_CHARACTERS, pattern=NO_NUL)
 Unit = Annotated[str, AfterValidator(check_unit), _UNIT_SCHEMA]
@@ -74,13 +74,13 @@ ANSWER_EXAMPLE: dict[str, Any] = {
 
 
 class Strict(BaseModel):
-    """What is asked: only what is named, and of the kind that is named."""
+    """The base of all requests: exact types, and no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class AssignmentAsk(Strict):
-    """Who has come, and what is known of them."""
+    """A request to assign an action: a unit and its features."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [ASSIGNMENT_EXAMPLE]})
     unit: Unit | None = Field(None, description="Who it is; without it, somebody who never comes back.")
@@ -88,7 +88,7 @@ class AssignmentAsk(Strict):
 
 
 class AssignmentBatch(Strict):
-    """Several at once."""
+    """A request for several assignments."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -101,7 +101,7 @@ class AssignmentBatch(Strict):
 
 
 class RewardAsk(Strict):
-    """What came of an assignment: a reward, the outcome of the guardrail, or both."""
+    """A report of an assignment's outcomes: its reward, its guardrail outcome, or both."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 1}]})
     assignment: Text = Field(description="The id of the assignment.")
@@ -110,7 +110,7 @@ class RewardAsk(Strict):
 
 
 class RewardBatch(Strict):
-    """Several at once: all are stored, or none."""
+    """Several reports: either all are stored, or none."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"rewards": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 0.5}]}]}
@@ -119,14 +119,14 @@ class RewardBatch(Strict):
 
 
 class Reason(Strict):
-    """Why."""
+    """The reason for a change, which the event log keeps."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the shop is closed for the holidays"}]})
     reason: Why = Field(description="For the record, which keeps it.")
 
 
 class Withdrawal(Strict):
-    """Which action is never to be played again, and why."""
+    """The withdrawal of an action: it is never played again."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "free shipping", "reason": "out of stock"}]})
     action: Words = Field(description="By its name.")
@@ -134,14 +134,14 @@ class Withdrawal(Strict):
 
 
 class KeyAsk(Strict):
-    """What a new key is to open."""
+    """A request for a new key with the given scope."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "read"}]})
     scope: KeyScope
 
 
 class LateRewardsRequest(Strict):
-    """What becomes of rewards that are late."""
+    """The rule for pending and missing rewards."""
 
     rule: LateRuleName
     window: Words | None = None
@@ -149,13 +149,13 @@ class LateRewardsRequest(Strict):
 
 
 class RoundRule(Strict):
-    """When a round closes."""
+    """The maximum length of a round."""
 
     hours: Number | None = None
 
 
 class GuardrailRequest(Strict):
-    """A second outcome whose mean must not exceed a limit."""
+    """A guardrail: an outcome whose mean must not exceed a limit."""
 
     name: Words
     most: Number
@@ -163,7 +163,7 @@ class GuardrailRequest(Strict):
 
 
 class ExperimentAsk(Strict):
-    """An experiment, as a file in TOML says it, but with the contexts themselves."""
+    """The protocol of a new experiment: the fields of a TOML protocol file, with the contexts inline."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -202,10 +202,10 @@ class ExperimentAsk(Strict):
     guardrail: GuardrailRequest | None = None
 
     def protocol(self) -> ExperimentProtocol:
-        """What is asked for as a protocol.
+        """Return the protocol that the request describes.
 
         Raises:
-            InputError: When there can be no such experiment.
+            InputError: If a setting is invalid.
         """
         named = ("name", "actions", "policies", "epsilon", "delta", "algorithm", "seed", "visits", "unknown_labels")
         given = {name: getattr(self, name) for name in (*named, "standard", "holdout")}
@@ -223,7 +223,7 @@ class ExperimentAsk(Strict):
         return ExperimentProtocol(contexts=self._people(), **options)
 
     def _people(self) -> Contexts:
-        """The contexts that the request holds."""
+        """Return the contexts in the request."""
         names = list(dict.fromkeys(name for row in self.contexts for name in row))
         if self.features is not None:
             for name in self.features:
@@ -241,18 +241,18 @@ class ExperimentAsk(Strict):
         return contexts_of(pa.table(columns))
 
 
-# What the service answers, for whoever reads its OpenAPI.
+# Responses, as the OpenAPI document describes them.
 
 
 class ErrorAnswer(BaseModel):
-    """What is wrong, and what to do about it."""
+    """An error: what is wrong, and what to do about it."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"error": "there is no experiment 'x'"}]})
     error: str
 
 
 class AssignmentAnswer(BaseModel):
-    """What somebody is to get."""
+    """The action assigned to a unit."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [ANSWER_EXAMPLE]})
     id: str = Field(description="By which the reward is reported.")
@@ -267,14 +267,14 @@ class AssignmentAnswer(BaseModel):
 
 
 class AssignmentsAnswer(BaseModel):
-    """One entry for each that was asked for, in that order: an assignment, or what is wrong with what was asked."""
+    """One entry for each request, in the same order: an assignment or an error."""
 
     model_config = ConfigDict(extra="forbid")
     assignments: list[AssignmentAnswer | ErrorAnswer]
 
 
 class RewardAnswer(BaseModel):
-    """What became of a reward: recorded, repeated (it was known), or late (noted, and does not count)."""
+    """The result of a report: recorded, repeated (it was known already), or late (it is stored but does not count)."""
 
     model_config = ConfigDict(extra="forbid")
     assignment: str
@@ -282,21 +282,21 @@ class RewardAnswer(BaseModel):
 
 
 class RewardsAnswer(BaseModel):
-    """One entry for each that was reported, in that order."""
+    """One entry for each report, in the same order."""
 
     model_config = ConfigDict(extra="forbid")
     rewards: list[RewardAnswer]
 
 
 class NamesAnswer(BaseModel):
-    """The experiments that the key opens."""
+    """The names of the experiments that the key may read."""
 
     model_config = ConfigDict(extra="forbid")
     experiments: list[str]
 
 
 class KeyAnswer(BaseModel):
-    """A key: shown now, and never again."""
+    """A new key, shown only once."""
 
     model_config = ConfigDict(extra="forbid")
     id: str
@@ -321,7 +321,7 @@ class KeysAnswer(BaseModel):
 
 
 class SealAnswer(BaseModel):
-    """The head of the record's chain: whoever notes it down can tell later whether anything before was altered."""
+    """The seal of the event log. If its head is noted down, later changes to earlier records can be detected."""
 
     model_config = ConfigDict(extra="forbid")
     head: str = Field(description="SHA-256 over all records, in hexadecimal.")
@@ -331,7 +331,7 @@ class SealAnswer(BaseModel):
 
 
 class CreatedAnswer(BaseModel):
-    """An experiment that was created, and its keys: shown now, and never again."""
+    """A new experiment and its keys, which are shown only once."""
 
     model_config = ConfigDict(extra="forbid")
     experiment: str
@@ -340,7 +340,7 @@ class CreatedAnswer(BaseModel):
 
 
 class StatusAnswer(BaseModel):
-    """Where an experiment stands. Further fields are described in the documentation of experiments."""
+    """The status of an experiment. The documentation of experiments describes further fields."""
 
     model_config = ConfigDict(extra="allow")
     name: str
@@ -353,25 +353,25 @@ class StatusAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """That the server runs, or is ready."""
+    """The server runs, or is ready."""
 
     model_config = ConfigDict(extra="forbid")
     status: Literal["ok"]
     version: str
 
 
-# What the service does not do: a status and a sentence, and which of them an error of the experiment is.
+# Error responses: an HTTP status and a message for each error.
 
 
 UNSEEN_DATABASE = "the database does not answer; nothing was stored as far as is known, ask again"
 
 
 class Refusal(Exception):
-    """An answer that is an error.
+    """An error response.
 
-    status: of HTTP.
-    sentence: what is wrong and what to do about it.
-    headers: that go with it.
+    status: HTTP status.
+    sentence: the message: what is wrong and what to do about it.
+    headers: HTTP headers of the response.
     """
 
     def __init__(self, status: int, sentence: str, *, headers: dict[str, str] | None = None) -> None:
@@ -381,7 +381,7 @@ class Refusal(Exception):
 
 
 def refusal_of(error: Exception) -> Refusal | None:
-    """What an error is called over HTTP; None for one that nobody foresaw."""
+    """Return the HTTP response to an error; None for an unexpected one."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, InputError):
@@ -390,19 +390,19 @@ def refusal_of(error: Exception) -> Refusal | None:
             status = 404
         elif isinstance(error, AlreadyThere | Contradiction | NotCollecting):
             status = 409
-        return Refusal(status, spell_arguments(str(error)))  # no options here, though a command serves
+        return Refusal(status, spell_arguments(str(error)))  # arguments instead of command-line options
     if isinstance(error, SQLAlchemyError):
         return Refusal(503, UNSEEN_DATABASE, headers={"Retry-After": "1"})
     return None
 
 
-# What pydantic calls the kinds that a value of a context may be: no part of where it stands.
+# pydantic's names of the types that a feature value may have; they end a location, but are not part of the place.
 _KINDS = frozenset({"str", "int", "float", "bool", "none", "constrained-str", "constrained-int"})
 _KEY = "[key]"
 
 
 def sentence_of(error: ValidationError) -> str:
-    """The first thing that is wrong with a body, where it stands, and how much else is wrong."""
+    """Return a message with the first fault of a body, its place, and the number of other wrong places."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     first = faults[0]
     if first["type"] == "json_invalid":
@@ -416,7 +416,7 @@ def sentence_of(error: ValidationError) -> str:
         return f"{place} is missing{more}"
     if first["type"] == "string_pattern_mismatch":
         return f"{place} holds a character that cannot be seen{more}"
-    if first["type"] == "value_error":  # what the experiment says of it
+    if first["type"] == "value_error":  # raised by a function of the experiment
         return f"{place}: {first['msg'].removeprefix('Value error, ')}{more}"
     if len(faults) > 1 and faults[1]["loc"][:-1] == first["loc"][:-1] and first["loc"][-1] in _KINDS:
         return f"{place} must be text, a finite number, true, false or null{more}"
@@ -424,7 +424,7 @@ def sentence_of(error: ValidationError) -> str:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    """Where in a body: assignments[3].context.age."""
+    """Return a place in a body, such as assignments[3].context.age."""
     words = ""
     for step in location[:-1] if location and location[-1] in (*_KINDS, _KEY) else location:
         if isinstance(step, int):

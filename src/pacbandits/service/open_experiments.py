@@ -1,4 +1,4 @@
-"""A cache of the experiments that this server has opened, and their writer queue."""
+"""A cache of the experiments that this server has opened, and their writer queues."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import Refusal
 
-# Many requests, one transaction: what waits for an experiment is written together, and answered once it is durable.
+# The writer queue of an experiment: waiting requests are written in one transaction, and answered once it is durable.
 #
-# One thread for each experiment takes all that is waiting, lets the experiment store it in one transaction, and hands
-# the answers back. While it does, the next ones gather: the busier the server, the more each transaction carries.
+# One thread for each experiment takes the waiting requests, stores them in one transaction, and returns the results.
+# Meanwhile the next requests queue up: the busier the server, the more rows per transaction.
 
 
 MAX_ROWS_A_COMMIT = 1_000
-GATHER_SECONDS = 0.006  # from one transaction to the next while several ask at once: each costs as much as many rows
-SEAL_SECONDS = 1.0  # after which the head of the chain is looked up anew
+GATHER_SECONDS = 0.006  # between starts of transactions under concurrent requests: each costs as much as many rows
+SEAL_SECONDS = 1.0  # after which the head of the chain is read again
 CLOSING_SECONDS = 30.0
 
 Assigned = Assignment | InputError
@@ -39,9 +39,10 @@ Assigned = Assignment | InputError
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What one request waits for.
+    """A queued request.
 
-    rows: what is asked. answer: where the answers go, or what went wrong.
+    rows: assignments or reports to store.
+    answer: future for the results, or for the error.
     """
 
     rows: Sequence[Any]
@@ -50,21 +51,22 @@ class Job:
 
 @dataclass
 class Waiting:
-    """Jobs that nobody has taken yet, of one kind.
+    """A queue of jobs of one kind.
 
-    jobs: in the order in which they came. rows: of all of them together.
+    jobs: in order of arrival.
+    rows: total number of rows.
     """
 
     jobs: deque[Job] = field(default_factory=deque[Job])
     rows: int = 0
 
     def put(self, job: Job) -> None:
-        """One more."""
+        """Append a job."""
         self.jobs.append(job)
         self.rows += len(job.rows)
 
     def take(self, most: int) -> list[Job]:
-        """The first ones, of so many rows together, but at least one."""
+        """Remove and return the first jobs with at most `most` rows in total, but at least one if there is any."""
         taken: list[Job] = []
         count = 0
         while self.jobs and (not taken or count + len(self.jobs[0].rows) <= most):
@@ -77,7 +79,8 @@ class Waiting:
 class Writer:
     """The thread that writes to one experiment.
 
-    experiment: which nobody else uses. seal: the head of its chain as it was last seen.
+    experiment: used by this thread only.
+    seal: the head of its chain when last read.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Writer:
         self._thread.start()
 
     async def assign(self, requests: Sequence[AssignmentRequest]) -> list[Assigned]:
-        """An answer to each, once those that are assignments are durable; parts of a large batch are stored in turn."""
+        """Return an assignment or error for each request, once durable; parts of a large batch are stored in turn."""
         parts = [requests[at : at + MAX_ROWS_A_COMMIT] for at in range(0, len(requests), MAX_ROWS_A_COMMIT)]
         if len(parts) == 1:
             return await self._put(self._assigning, requests)
@@ -109,11 +112,11 @@ class Writer:
         return answers
 
     async def record(self, reports: Sequence[Report]) -> list[Recorded]:
-        """What became of each, once all are durable; or an error, and none is."""
+        """Return the result of each report once all are durable; if it raises, none is stored."""
         return await self._put(self._recording, reports)
 
     def close(self) -> None:
-        """Write what was accepted, then end."""
+        """Write the accepted jobs, then end the thread."""
         with self._ready:
             self._closing = True
             self._ready.notify()
@@ -152,12 +155,12 @@ class Writer:
                 self._commit(recording, self._record)
 
     def _commit(self, jobs: list[Job], store: Callable[[list[Job]], list[Any]]) -> None:
-        """Store what some requests ask, and hand each its answers."""
+        """Store some jobs, and give each its results or the error."""
         rows = sum(len(job.rows) for job in jobs)
         started = perf_counter()
         try:
             answers = store(jobs)
-        except Exception as error:  # whatever it is, the requests must be answered, and the thread must go on
+        except Exception as error:  # any error: the requests must be answered, and the thread must continue
             if not isinstance(error, InputError):
                 self._journal.error("could not write", error, rows=rows)
             answers = [error] * len(jobs)
@@ -166,7 +169,7 @@ class Writer:
         self._meters.waiting.dec(rows)
         try:
             self._loop.call_soon_threadsafe(_hand_back, jobs, answers)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed: no request waits any more
             return
 
     def _assign(self, jobs: list[Job]) -> list[Any]:
@@ -180,7 +183,7 @@ class Writer:
         return _by_job(jobs, made)
 
     def _record(self, jobs: list[Job]) -> list[Any]:
-        """All together; where one of them is wrong, each request by itself, so that only its own is refused."""
+        """Record all jobs together; on an error each one by itself, so that only the wrong ones are refused."""
         try:
             together = self.experiment.record_many([row for job in jobs for row in job.rows])
         except InputError as error:
@@ -193,20 +196,20 @@ class Writer:
 
 
 def _by_job(jobs: list[Job], answers: Sequence[Any]) -> list[Any]:
-    """The answers to the rows of all jobs, job by job."""
+    """Group the results of all rows by job."""
     each = iter(answers)
     return [list(islice(each, len(job.rows))) for job in jobs]
 
 
 def read_head(experiment: Experiment) -> str:
-    """The head of an experiment's chain, alone: the seal has all of its entries with it."""
+    """Return the head of an experiment's chain, without reading all entries as `seal` does."""
     with experiment.database.reading() as connection:
         return bytes(read_standing(connection, experiment.name).head).hex()
 
 
 def _hand_back(jobs: list[Job], answers: list[Any]) -> None:
     for job, answer in zip(jobs, answers, strict=True):
-        if job.answer.done():  # whoever asked has gone
+        if job.answer.done():  # the client has disconnected
             continue
         if isinstance(answer, Exception):
             job.answer.set_exception(answer)
@@ -214,16 +217,16 @@ def _hand_back(jobs: list[Job], answers: list[Any]) -> None:
             job.answer.set_result(answer)
 
 
-# The experiments of one database that this server has open.
+# The cache of open experiments.
 
 
 Result = TypeVar("Result")
 
 
 class Shelf:
-    """Each experiment is open twice: for the one thread that writes people and rewards, and for everything else.
+    """A cache of opened experiments: each is open once for its writer thread, and once for everything else.
 
-    database: where they are kept.
+    database: the database of the experiments.
     """
 
     def __init__(self, database: str | Path, *, limits: ServiceLimits, meters: Meters, journal: Journal) -> None:
@@ -234,11 +237,11 @@ class Shelf:
         self._lock = threading.Lock()
 
     def names(self) -> tuple[str, ...]:
-        """Of all experiments."""
+        """Return the names of all experiments."""
         return self.database.names()
 
     def open(self, name: str) -> Experiment:
-        """An experiment, to look at or to steer."""
+        """Return an experiment, to read or steer it."""
         if name not in self._readers:
             _check_name(name)
             with self._lock:
@@ -247,16 +250,16 @@ class Shelf:
         return self._readers[name]
 
     async def writer(self, name: str) -> Writer:
-        """The thread that writes to an experiment."""
+        """Return the writer of an experiment, started if need be."""
         found = self._writers.get(name)
         return found if found is not None else await run_in_threadpool(self._start, name, asyncio.get_running_loop())
 
     async def ask(self, name: str, question: Callable[[Experiment], Result]) -> Result:
-        """Something of an experiment that takes a while, beside whatever else is going on."""
+        """Call a slow function of an experiment in a thread and return its result."""
         return await run_in_threadpool(lambda: question(self.open(name)))
 
     def close(self) -> None:
-        """Write what was accepted, and let go of the database."""
+        """Write the accepted jobs and close the database."""
         for writer in self._writers.values():
             writer.close()
         self.database.close()
@@ -276,7 +279,7 @@ class Shelf:
 
 
 def _check_name(name: str) -> None:
-    """Raise for what no experiment can be called, and some databases cannot even be asked for."""
+    """Raise UnknownExperiment for an invalid name, which some databases could not even query."""
     try:
         check_experiment_name(name)
     except InputError:

@@ -1,7 +1,7 @@
-"""An OpenFeature provider: to evaluate a flag is to be assigned an action.
+"""An OpenFeature provider: evaluating a flag assigns an action.
 
-A flag is an experiment, its variants the actions. The targeting key is the unit, the other attributes are the context.
-What is resolved carries the id of the assignment, by which the reward is reported, its propensity, round and seal.
+A flag is an experiment, and its variants are the actions. The targeting key is the unit, the attributes are the
+context. The flag metadata hold the id of the assignment, to report the reward with, its propensity, round and seal.
 
     from openfeature import api
     from openfeature.evaluation_context import EvaluationContext
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
-# What a refusal is called there; all others are general.
+# OpenFeature errors by HTTP status; any other status is a GeneralError.
 _KINDS: dict[int, Callable[[str], OpenFeatureError]] = {
     0: ProviderNotReadyError,
     403: FlagNotFoundError,
@@ -53,12 +53,12 @@ _KINDS: dict[int, Callable[[str], OpenFeatureError]] = {
 
 
 class PacbanditsProvider(AbstractProvider):
-    """Flags that are experiments of a service.
+    """An OpenFeature provider whose flags are the experiments of a service.
 
-    client: of the service, with a key that may write.
+    client: client of the service, with a key of scope write.
 
-    Where something goes wrong, the default is given with an error code, as OpenFeature has it: nobody waits for an
-    experiment that is paused, or for a service that is away.
+    On an error it returns the default value with an error code, as OpenFeature requires: also if the experiment is
+    paused, or if the service cannot be reached.
     """
 
     def __init__(self, client: Client) -> None:
@@ -66,7 +66,7 @@ class PacbanditsProvider(AbstractProvider):
         self._client = client
 
     def get_metadata(self) -> Metadata:
-        """What the provider is called."""
+        """Return the provider's name."""
         return Metadata(name="pacbandits")
 
     def shutdown(self) -> None:
@@ -76,25 +76,25 @@ class PacbanditsProvider(AbstractProvider):
     def resolve_string_details(
         self, flag_key: str, default_value: str, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[str]:
-        """The name of the action."""
+        """Return the name of the action."""
         return self._resolve(flag_key, default_value, evaluation_context, lambda action: action)
 
     def resolve_boolean_details(
         self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[bool]:
-        """Whether the action is called true, on, yes or 1, where the others are called false, off, no or 0."""
+        """Return True for an action named true, on, yes or 1, and False for one named false, off, no or 0."""
         return self._resolve(flag_key, default_value, evaluation_context, _flag)
 
     def resolve_integer_details(
         self, flag_key: str, default_value: int, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[int]:
-        """The whole number that the action is called by."""
+        """Return the action's name as an integer."""
         return self._resolve(flag_key, default_value, evaluation_context, int)
 
     def resolve_float_details(
         self, flag_key: str, default_value: float, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[float]:
-        """The number that the action is called by."""
+        """Return the action's name as a float."""
         return self._resolve(flag_key, default_value, evaluation_context, float)
 
     def resolve_object_details(
@@ -103,7 +103,7 @@ class PacbanditsProvider(AbstractProvider):
         default_value: Sequence[FlagValueType] | Mapping[str, FlagValueType],
         evaluation_context: EvaluationContext | None = None,
     ) -> FlagResolutionDetails[Sequence[FlagValueType] | Mapping[str, FlagValueType]]:
-        """An error: actions have names, and no more to them."""
+        """Return the default with a type error: actions have names only."""
         return _failed(default_value, TypeMismatchError("the actions of an experiment are names, and no objects"))
 
     def track(
@@ -112,8 +112,8 @@ class PacbanditsProvider(AbstractProvider):
         evaluation_context: EvaluationContext | None = None,
         tracking_event_details: Any = None,
     ) -> None:
-        """Report a reward: the event is called as the experiment, its value is the reward, and its attribute
-        `assignment` the id that the flag came with."""
+        """Report a reward: the event's name is the experiment, its value the reward, and its attribute `assignment`
+        the id in the flag's metadata. An event without them is ignored."""
         attributes: Mapping[str, Any] = getattr(tracking_event_details, "attributes", None) or {}
         value, assignment = getattr(tracking_event_details, "value", None), attributes.get("assignment")
         if isinstance(assignment, str) and isinstance(value, int | float):
@@ -126,7 +126,7 @@ class PacbanditsProvider(AbstractProvider):
         context: EvaluationContext | None,
         read: Callable[[str], Result],
     ) -> FlagResolutionDetails[Result]:
-        """What an assignment says, or the default and why."""
+        """Return the assigned action as a flag value, or the default with an error code."""
         try:
             told = self._assign(flag, context)
             return FlagResolutionDetails(
@@ -157,7 +157,7 @@ class PacbanditsProvider(AbstractProvider):
 
 
 def _value(value: object) -> object:
-    """An attribute as the service takes it: dates as text."""
+    """Return an attribute as the service accepts it: date-times as ISO 8601 text."""
     return value.isoformat() if isinstance(value, datetime) else value
 
 

@@ -31,16 +31,16 @@ from pacbandits.service.application import create_app
 from pacbandits.service.event_log import Journal
 from pacbandits.service.limits import ServiceLimits
 
-# The process that closes rounds, looks and designs, beside the one that answers: started, kept, and ended with it.
+# The worker process, which closes rounds, analyses and designs: started, restarted and ended by the server.
 
 
 ENDING_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
-HEALTHY_SECONDS = 60.0  # after which a worker that ends is started again at once
+HEALTHY_SECONDS = 60.0  # a worker that ran longer is restarted after the shortest pause
 
 
 class Supervised:
-    """A worker for a database that is started again when it ends, until it is told to end."""
+    """A worker process for a database, restarted whenever it ends, until `close`."""
 
     def __init__(self, database: str, *, journal: Journal) -> None:
         self._database, self._journal = database, journal
@@ -50,7 +50,7 @@ class Supervised:
         self._thread.start()
 
     def close(self) -> None:
-        """End the worker: it is asked to, and after a while made to. What it has not stored, the next one does."""
+        """End the worker: terminate it, or kill it after a timeout. The next worker repeats what was not stored."""
         self._over.set()
         process = self._process
         if process is not None:
@@ -66,7 +66,7 @@ class Supervised:
         while not self._over.is_set():
             started = monotonic()
             self._process = start_worker(self._database)
-            if self._over.is_set():  # while it was being started
+            if self._over.is_set():  # closed while the worker was starting
                 self._process.terminate()
             code = self._process.wait()
             if self._over.is_set():
@@ -81,39 +81,39 @@ class Supervised:
 
 
 def start_worker(database: str) -> subprocess.Popen[bytes]:
-    """A worker that ends with this process, however this one ends.
+    """Start a worker that ends when this process ends, for whatever reason.
 
-    The database, which may hold a password, goes through the environment: command lines are there for all to read.
+    The database URL, which may hold a password, is passed in the environment: all users can read command lines.
     """
     return subprocess.Popen(
         [sys.executable, "-m", worker.__name__, "--parent", str(os.getpid())],
         env=os.environ | {worker.DATABASE_VARIABLE: database},
         stdin=subprocess.DEVNULL,
-        # A group of its own: an interrupt from the keyboard is for the server, which then ends this. No session of its
-        # own: Linux shares processors out between sessions first, and that it is nice would then be of no use.
+        # Its own process group: a keyboard interrupt goes to the server, which then ends the worker. Not its own
+        # session: Linux divides CPU time between sessions first, so niceness would have no effect.
         process_group=0,
     )
 
 
-# `pacbandits serve`: the service on a port, with its worker beside it.
+# `pacbandits serve`: the service on a port, with its worker process.
 
 
 DEFAULT_HOST, DEFAULT_PORT, DEFAULT_DATABASE = "127.0.0.1", 8000, "pacbandits.db"
-GRACE_SECONDS = 20  # in which what was accepted is answered when the server is told to end
-SWITCH_SECONDS = 0.001  # after which the thread that writes lets the one that answers go on, and the other way round
-COLLECTOR_THRESHOLDS = (50_000, 20, 20)  # objects made, and collections of younger ones, before the next collection
+GRACE_SECONDS = 20  # to answer accepted requests at shutdown
+SWITCH_SECONDS = 0.001  # thread switch interval, so that writing and answering threads alternate quickly
+COLLECTOR_THRESHOLDS = (50_000, 20, 20)  # of the garbage collector's three generations
 _BACKLOG = 2048
 
 
 @dataclass(frozen=True)
 class Serving:
-    """What to serve, and where.
+    """The options of `serve`.
 
-    database: the path of a file, or a URL.
-    host, port: where it listens; port 0 for any that is free.
-    worker: whether to start the process that closes rounds and designs.
-    limits: on bodies, batches and rates.
-    demo: whether to make up an experiment and its visitors.
+    database: the path of an SQLite file, or a URL.
+    host, port: address to listen on; port 0 for any free one.
+    worker: whether to start the worker process, which closes rounds and designs.
+    limits: limits on bodies, batches and rates.
+    demo: whether to run the demonstration with simulated visitors.
     """
 
     database: str | Path = DEFAULT_DATABASE
@@ -125,10 +125,9 @@ class Serving:
 
 
 def serve(asked: Serving) -> None:
-    """Answer until told to end by a signal: then answer what was accepted, and leave.
+    """Serve until a signal ends the process; then answer the accepted requests and return.
 
-    The address goes to standard output, and the admin's key if it is a new one; everything else is journal, on standard
-    error.
+    The URL, and the admin key if it is new, go to standard output; the server log goes to standard error.
     """
     with _listen(asked.host, asked.port) as listening:
         _serve(asked, listening)
@@ -160,7 +159,7 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
     worker = Supervised(service.shelf.database.full_url, journal=journal) if asked.worker else None
     print(f"serving on {url}", flush=True)
     visitors = _demonstrate(asked.database, url) if asked.demo else None
-    # The server takes signals while it runs, and raises them once more when it is done: by then all is in order.
+    # uvicorn handles signals while it runs, and raises them again when it is done; by then there is nothing left to do.
     signal.signal(signal.SIGTERM, _ignore)
     try:
         with suppress(KeyboardInterrupt):
@@ -173,7 +172,7 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
 
 
 def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
-    """Start the visitors of the demonstration, and say where to watch."""
+    """Start the simulated visitors of the demonstration, and print where to watch."""
     from pacbandits.service.dashboard.routes import PREFIX
 
     key = prepare(database)
@@ -183,7 +182,7 @@ def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
 
 
 def _prepare() -> None:
-    """Let threads take turns often, and the collector of garbage look seldom, and never at what stays to the end."""
+    """Switch threads often, and collect garbage rarely and never among the objects that exist now."""
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
@@ -191,11 +190,11 @@ def _prepare() -> None:
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:
-    """What to do at a signal that was heeded already."""
+    """Ignore a signal that was handled already."""
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there."""
+    """Return a listening socket; raise InputError if the address cannot be used."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -216,21 +215,19 @@ def _listen(host: str, port: int) -> socket.socket:
     return made
 
 
-# A demonstration: a shop's checkout with made-up visitors who come while one watches.
-#
-# Everything is real but the visitors: the experiment, its database, the service and the dashboard.
+# The demonstration: a shop's checkout with simulated visitors. Experiment, database, service and dashboard are real.
 
 
 NAME = "checkout"
 ACTIONS = ("standard", "discount", "free shipping", "gift")
 VISITORS, SEED = 2_000, 7
-# Of the traffic: a made-up visitor every 20 ms, who buys within some seconds or not at all.
+# Traffic: a simulated visitor every 20 ms, who buys within some seconds or not at all.
 RATE, DELAY_SECONDS, LOST_SHARE, RETURNING_SHARE, MOST_PEOPLE = 50, 2, 0.02, 0.1, 200_000
 TRUTH = "segments:effect=0.25,baseline=0.3"
 
 
 def visitors(count: int = VISITORS, *, seed: int = SEED) -> Contexts:
-    """Last month's visitors, made up."""
+    """Return contexts of simulated past visitors."""
     rng = np.random.default_rng(seed)
     age = np.clip(np.round(rng.gamma(9.0, 4.5, count)), 16, 90)
     country = rng.choice(4, size=count, p=[0.45, 0.25, 0.2, 0.1])
@@ -244,7 +241,7 @@ def visitors(count: int = VISITORS, *, seed: int = SEED) -> Contexts:
 
 
 def demo_protocol() -> ExperimentProtocol:
-    """What the demonstration asks: who should be offered what at the checkout."""
+    """Return the protocol of the demonstration: which offer to make to whom at the checkout."""
     return ExperimentProtocol(
         name=NAME,
         contexts=visitors(),
@@ -259,7 +256,7 @@ def demo_protocol() -> ExperimentProtocol:
 
 
 def prepare(path: str | Path) -> str:
-    """A database with the experiment of the demonstration; a key that may write to it."""
+    """Create the demonstration's experiment in a database, unless it exists; return a new key with scope write."""
     database = Database(path, create=True)
     if NAME not in database.names():
         Experiment.create(database, demo_protocol())
@@ -267,7 +264,7 @@ def prepare(path: str | Path) -> str:
 
 
 def drive(url: str, key: str, path: str | Path) -> subprocess.Popen[bytes]:
-    """Visitors who come until there were enough, from a process of their own."""
+    """Start a process that simulates visitors, up to MOST_PEOPLE of them."""
     asked = {
         "--url": url,
         "--key": key,

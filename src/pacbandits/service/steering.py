@@ -1,4 +1,4 @@
-"""Routes to create an experiment, to look at it, and to steer it."""
+"""Routes to create, read and steer experiments, and to manage their keys."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WITHDRAWAL = TypeAdapter(Withdrawal)
 
 
 def router_for(service: Service) -> APIRouter:
-    """All these routes, over the experiments of a server."""
+    """Return the router with all these routes."""
     router = APIRouter()
     _add_creating(router, service)
     _add_looking(router, service)
@@ -54,7 +54,7 @@ def router_for(service: Service) -> APIRouter:
 
 def _add_creating(router: APIRouter, service: Service) -> None:
     async def create(request: Request) -> Response:
-        """Create an experiment. It takes the admin's key; the answer holds two keys of its own, shown only now."""
+        """Create an experiment. Needs the admin key. The response has two keys for it, shown only once."""
         service.spend(await service.admit_admin(request.scope), 1)
         asked = parse(await request.body(), _EXPERIMENT)
 
@@ -77,7 +77,7 @@ def _add_creating(router: APIRouter, service: Service) -> None:
     )(create)
 
     async def names(request: Request) -> Response:
-        """The experiments that the key opens."""
+        """List the names of the experiments that the key may read."""
         grant = await service.holder(request.scope)
         service.spend(grant, 1)
         found = await run_in_threadpool(service.shelf.names)
@@ -118,7 +118,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
     add(f"{at}/design", "Design", words, Json, lambda e: e.payload())
 
     async def export(name: str, request: Request) -> Response:
-        """The whole record as a Parquet file that `pacbandits certify` and `pacbandits verify` read."""
+        """Export the event log as a Parquet file that `pacbandits certify` and `pacbandits verify` read."""
         service.spend(await service.admit(request.scope, name, "read"), 1)
 
         def write(experiment: Experiment) -> Path:
@@ -187,10 +187,10 @@ def _add_keys(router: APIRouter, service: Service) -> None:
 
     async def admit(request: Request, name: str) -> None:
         service.spend(await service.admit_admin(request.scope), 1)
-        await service.shelf.ask(name, lambda _: None)  # raises where there is no such experiment
+        await service.shelf.ask(name, lambda _: None)  # raises if there is no such experiment
 
     async def make(name: str, request: Request) -> Response:
-        """A new key for an experiment, shown only now. It takes the admin's key."""
+        """Create a key for an experiment, shown only once. Needs the admin key."""
         await admit(request, name)
         asked = parse(await request.body(), _KEY)
         return _answer(_with_secret(*await run_in_threadpool(service.keys.make, name, asked.scope)), status=201)
@@ -206,7 +206,7 @@ def _add_keys(router: APIRouter, service: Service) -> None:
     )(make)
 
     async def keys(name: str, request: Request) -> Response:
-        """The keys of an experiment, without their secrets. It takes the admin's key."""
+        """List the keys of an experiment, without their secrets. Needs the admin key."""
         await admit(request, name)
         return _answer({"keys": [_without_secret(grant) for grant in service.keys.of(name)]})
 
@@ -219,7 +219,7 @@ def _add_keys(router: APIRouter, service: Service) -> None:
     )(keys)
 
     async def withdraw(name: str, identity: str, request: Request) -> Response:
-        """A key opens nothing any more: at once here, within seconds on other servers. It takes the admin's key."""
+        """Revoke a key: at once on this server, within seconds on others. Needs the admin key."""
         await admit(request, name)
         if not identity.isalnum():
             raise Refusal(404, f"there is no key '{plain(identity)}'")

@@ -1,4 +1,4 @@
-"""The dashboard: pages over what an experiment says of itself, with a small script and nothing from elsewhere."""
+"""The dashboard: pages that show the status of experiments, with a small script and no resources from other sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content of an experiment's page, as sections of a document; each has something to say before there is data."""
+"""The content of an experiment's page, as sections of a document; each has a text to show before there are data."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ from pacbandits.service.dashboard.sentences import (
 )
 from pacbandits.service.dashboard.status import JsonView, ValueEstimate
 
-FIRST_EVENTS = 8  # shown at once; the others on demand
+FIRST_EVENTS = 8  # shown at first; older events are folded
 MAX_TABLE_ROWS = 50
 MAX_DRAWN_POINTS = 240
 MAX_NAME_CHARACTERS = 60
 MIN_DRAWN, MAX_DRAWN = 1e-9, 1e9  # distances that can be drawn
-MAX_AHEAD = 4.0  # by which the expected end may stretch the curve, relative to the people so far
+MAX_AHEAD = 4.0  # maximum extension of the curve to the expected end, relative to the people so far
 EVERYBODY = "all"  # the name of a guardrail's test over all actions
 _SECONDS_A_DAY = 86_400
-# What checks are called, and what they say where nothing is wrong.
+# Titles of the checks, and their texts without an alarm.
 CHECKS = {
     "sample ratio": ("sample ratio", "Actions come up as often as they should."),
     "drift": ("drift", "People, and what they earn, look the same over time."),
@@ -95,7 +95,7 @@ def _name(text: str) -> str:
 
 
 def _answer(status: JsonView) -> Iterable[Block]:
-    """Yield alarms, the answer in a sentence, what it means, and the key figures."""
+    """Yield alarms, the result in a sentence, its meaning, and the key figures."""
     yield from (Note("alarm", words) for words in alarms(status))
     yield Text(headline(status), "headline")
     yield from map(Text, explanation(status))
@@ -132,7 +132,7 @@ def curve_blocks(status: JsonView) -> Iterable[Block]:
     goal, seen = status.number("epsilon"), status.parts("curve")
     every = [one for one in seen if _says_something(one, width(status))]
     step = -(-len(every) // MAX_DRAWN_POINTS) or 1
-    kept = every[(len(every) - 1) % step :: step]  # the last among them
+    kept = every[(len(every) - 1) % step :: step]  # includes the last one
     if not kept or goal is None or not _drawable(goal):
         analyses = count_of(len(seen), "analysis", "analyses")
         nothing = f"{analyses} so far, and nothing is proven yet: the curve begins when something is."
@@ -168,7 +168,7 @@ def _drawable(distance: float | None) -> bool:
 
 
 def _says_something(analysis: JsonView, width: float) -> bool:
-    """Return whether an analysis, or one before it, proved more than the range of rewards tells."""
+    """Return whether the best distance up to an analysis is below the width of the reward range, and can be drawn."""
     best = analysis.number("best")
     return best is not None and _drawable(best) and best < width and analysis.count("samples") > 0
 
@@ -180,7 +180,7 @@ def _point(one: JsonView) -> Point:
 
 
 def expected_people(status: JsonView) -> float | None:
-    """Return how many people the proof takes in all, by what is known now."""
+    """Return the estimated total sample size of the proof; the actual one if it is done; None if unknown."""
     claim, more = status.part("claim"), status.part("to_go").number("samples")
     if claim.flag("certified"):
         return claim.count("samples") or None
@@ -188,12 +188,12 @@ def expected_people(status: JsonView) -> float | None:
 
 
 def _analysed(status: JsonView) -> int:
-    """Return how many people the last analysis used: rewards of later ones are mostly pending."""
+    """Return the sample size of the last analysis: rewards of later people are mostly pending."""
     return max([status.part("claim").count("samples"), *(one.count("samples") for one in status.parts("curve")[-1:])])
 
 
 def _people(status: JsonView) -> Iterable[Block]:
-    """Yield the people so far and in all, beside the plan and a plain trial."""
+    """Yield the sample size so far and in all, compared with the plan and a plain trial."""
     so_far, whole, ahead = _analysed(status), expected_people(status), status.part("to_go")
     done, bars = status.part("claim").flag("certified"), list[Bar]()
     if so_far and not done:
@@ -222,7 +222,7 @@ def _people(status: JsonView) -> Iterable[Block]:
 def _rule(status: JsonView) -> Iterable[Block]:
     """Yield the leading rule as a tree if it is one, else in words; a mixture as its most likely rule and the others.
 
-    The claim may be of an earlier analysis, and another rule lead now: then both are shown.
+    The claim may be from an earlier analysis, and another rule may lead now: then both are shown.
     """
     said, parts = status.part("claim").text("words"), _trees(status)
     if not parts:
@@ -244,7 +244,7 @@ def _trees(status: JsonView) -> list[tuple[float, TreePolicy]]:
     """Return the trees of the leading rule with their weights, the most likely first; none if it is something else."""
     try:
         chosen = chosen_from_json(dict(status.part("policy").value))
-    except InputError:  # a class of somebody's own, that this page cannot read
+    except InputError:  # a user-defined class, which this page cannot parse
         return []
     some: list[tuple[float, Policy]] = []
     if isinstance(chosen, Lottery):
@@ -273,7 +273,7 @@ def _drawn(parts: Sequence[tuple[float, TreePolicy]], status: JsonView) -> Itera
 
 
 def _value(status: JsonView) -> Iterable[Block]:
-    """Yield the rule's mean reward beside the standard's, what it gains, and the holdout."""
+    """Yield the mean rewards of the rule and the standard action, their difference, and the holdout's."""
     value, rule = status.part("value"), "the mixture of rules" if is_mix(status) else "the rule"
     means = ((rule, value.span("policy")), (f"always {_name(status.text('standard'))}", value.span("standard")))
     shown = [(label, span) for label, span in means if span is not None]
@@ -378,7 +378,7 @@ def _guardrail(guard: JsonView) -> Block:
 
 
 def _groups(status: JsonView) -> Iterable[Block]:
-    """Yield how the people of each segment that the rule distinguishes were spread over the actions."""
+    """Yield the shares of the actions in each of the rule's segments."""
     groups, actions = status.parts("leaves"), status.texts("actions")
     if not groups:
         yield Text("The rule distinguishes no segments yet.", "dim")
@@ -400,7 +400,7 @@ def _groups(status: JsonView) -> Iterable[Block]:
 
 
 def _arms(status: JsonView) -> Block:
-    """Return each action as it was logged."""
+    """Return a table of the raw results of each action."""
     arms, actions, withdrawn = status.parts("arms"), status.texts("actions"), status.texts("withdrawn")
     if not arms:
         return Text("No action has been tried yet.", "dim")
@@ -416,7 +416,7 @@ def _arms(status: JsonView) -> Block:
 
 
 def _events(status: JsonView) -> Iterable[Block]:
-    """Yield what happened, the newest first, and the seal over all of it."""
+    """Yield the event log, newest first, and its seal."""
     rows = tuple(
         (Cell(moment(one.time("at")), "dim"), sentence(one.text("words") or one.text("kind")))
         for one in reversed(status.parts("events"))
@@ -438,7 +438,7 @@ def _events(status: JsonView) -> Iterable[Block]:
 
 
 def _assumptions(status: JsonView) -> Iterable[Block]:
-    """Yield the claim, what it assumes, and what was fixed at the start."""
+    """Yield the claim, its assumptions, and the settings fixed at the start."""
     late, claim, ends, delta = (
         status.part("late"),
         status.part("claim"),

@@ -1,4 +1,4 @@
-"""The pages of the dashboard: the sign-in, the list of experiments, one of them, and what is not there."""
+"""The pages of the dashboard: sign-in, list of experiments, one experiment, and not found."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ MAX_TITLE_CHARACTERS = 200
 
 @cache
 def asset(name: str) -> bytes:
-    """Return a file that pages load; the style is that of documents with the frame's after it."""
+    """Return a static file; the style sheet is that of documents followed by the dashboard's own."""
     own = (FOLDER / "assets" / name).read_bytes()
     return style_sheet().encode() + own if name == "style.css" else own
 
 
 @cache
 def _version(name: str) -> str:
-    """Return what distinguishes a file from its older versions, so that a browser may keep it."""
+    """Return a hash of a static file for its URL, so that browsers may cache it."""
     return hashlib.sha256(asset(name)).hexdigest()[:12]
 
 
@@ -56,7 +56,7 @@ def _asset_address(root: str, name: str) -> str:
 
 
 def _page(template: str, root: str, title: str, *, signed_in: bool = True, live: bool = False, **content: Any) -> str:
-    """Return a whole page; root: where the dashboard begins."""
+    """Return a whole page; root: the dashboard's root path."""
     return (
         _environment()
         .get_template(template)
@@ -73,17 +73,17 @@ def _page(template: str, root: str, title: str, *, signed_in: bool = True, live:
 
 
 def sign_in_page(root: str, *, wrong: str = "", target: str = "") -> str:
-    """Return the form for a key; wrong: what was wrong with the last one; target: the experiment to show afterwards."""
+    """Return the sign-in page; wrong: error message for the last key; target: the experiment to show afterwards."""
     return _page("sign_in.html", root, "Sign in", signed_in=False, wrong=wrong, target=target)
 
 
 def missing_page(root: str, words: str) -> str:
-    """Return the page for what does not exist, or not for this key."""
+    """Return the page for an experiment that does not exist, or that the key may not read."""
     return _page("missing.html", root, "Not found", words=words)
 
 
 def list_page(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> str:
-    """Return the list of all experiments that one may read."""
+    """Return the page with the list of experiments."""
     return _live_page(root, "Experiments", f"{root}/parts", list_parts(root, statuses), "")
 
 
@@ -94,13 +94,13 @@ def experiment_page(root: str, name: str, status: JsonView) -> str:
 
 
 def _live_page(root: str, title: str, source: str, inside: Markup, said: str) -> str:
-    """Return a page that the script keeps up to date; source: the address of its parts; said: told to listeners."""
+    """Return a page that the script updates; source: URL of its parts; said: announcement for screen readers."""
     content: dict[str, Any] = {"source": source, "etag": etag_of(inside), "news": said, "seconds": POLL_SECONDS}
     return _page("live.html", root, title, live=True, inside=inside, **content)
 
 
 def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> Markup:
-    """Return what the script asks for again of the list; an experiment that cannot be read now has no status."""
+    """Return the updatable part of the list; the status of an experiment that cannot be read now is None."""
     items: list[dict[str, Any]] = []
     for name, status in statuses:
         item = {"name": one_line(name, most=MAX_TITLE_CHARACTERS), "address": address(root, name), "state": ""}
@@ -121,7 +121,7 @@ def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> Ma
 
 
 def experiment_inside(root: str, name: str, status: JsonView) -> Markup:
-    """Return what the script asks for again of an experiment's page: its title and all sections."""
+    """Return the updatable part of an experiment's page: its title and all sections."""
     return Markup(
         _environment()
         .get_template("experiment.html")
@@ -137,22 +137,22 @@ def experiment_inside(root: str, name: str, status: JsonView) -> Markup:
 
 
 def _state(status: JsonView) -> dict[str, str]:
-    """Return the state in a word, and how it is shown."""
+    """Return the state in a word, and the style to show it in."""
     word = state(status)
-    # A guardrail's alarm is no doubt about the proof.
+    # A guardrail's alarm does not put the proof in doubt.
     return {"state": word, "kind": "alarm" if alarms(status) and word != "proven" else word}
 
 
 def etag_of(inside: str) -> str:
-    """Return what distinguishes parts from newer ones."""
+    """Return the ETag of the updatable part of a page."""
     return f'"{hashlib.sha256(inside.encode()).hexdigest()[:32]}"'
 
 
 def fragment(inside: Markup, said: str) -> str:
-    """Return parts of a page for the script; said: what listeners are told when it changes."""
+    """Return the updatable part of a page for the script; said: announcement for screen readers."""
     return Markup('<div data-news="{}">{}</div>').format(safe(said), inside)
 
 
 def address(root: str, name: str) -> str:
-    """Return where an experiment's page is."""
+    """Return the path of an experiment's page."""
     return f"{root}/experiments/{quote(name, safe='')}"

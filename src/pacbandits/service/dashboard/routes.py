@@ -1,4 +1,4 @@
-"""The dashboard's addresses: sign-in, the list, one page an experiment, and the same again for the script."""
+"""The dashboard's routes: sign-in, the list, a page for each experiment, and their updates for the script."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from pacbandits.service.dashboard.pages import (
 from pacbandits.service.dashboard.sentences import news
 from pacbandits.service.dashboard.status import JsonView
 
-# Who is signed in: a cookie that names what one may read and until when, signed, without the key.
+# Sessions: a signed cookie with the readable experiments and the expiry time, without the key.
 #
-# The process that saw a key asks again, every few seconds, what it opens: a key that was revoked is soon of no use. A
-# process that did not (another server with the same secret) takes the signature's word until the session ends.
+# The process in which a user signed in checks the key again every RECHECK_SECONDS, so a revoked key soon stops working.
+# Another process (a server with the same secret) relies on the signature until the session expires.
 
 
 COOKIE = "pacbandits-session"
@@ -49,16 +49,16 @@ SESSION_SECONDS = 12 * 60 * 60
 RECHECK_SECONDS = 15
 MAX_COOKIE_CHARACTERS = 3_600  # browsers keep 4,096 with name and attributes
 MAX_REMEMBERED_KEYS = 10_000
-EVERYTHING = "*"  # a name that stands for all experiments
-ADMIN = "admin"  # the scope of who may do everything everywhere
+EVERYTHING = "*"  # stands for all experiments
+ADMIN = "admin"  # the scope of admin keys
 
 Scopes = Mapping[str, str]
 
 
 class Sessions:
-    """Makes and reads sessions.
+    """Creates and reads session cookies.
 
-    secret: what they are signed with; servers that share it read one another's.
+    secret: signs the cookies; servers that share it accept one another's.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Sessions:
         self._scopes_of, self._clock = scopes_of, clock
         self._secret = secret or secrets.token_bytes(32)
         self._lock = Lock()
-        # By fingerprint: the key, what it opens, and when that was asked.
+        # By fingerprint of the key: the key, its scopes, and when they were read.
         self._known: OrderedDict[str, tuple[str, Scopes, float]] = OrderedDict()
 
     def begin(self, key: str) -> str | None:
-        """The cookie for a key, or None where it opens nothing."""
+        """Return the cookie for a key; None if the key has no access."""
         scopes = self._ask(key)
         if not scopes:
             return None
@@ -80,7 +80,7 @@ class Sessions:
         return self._sealed({"who": who, "scopes": scopes, "until": int(self._clock()) + SESSION_SECONDS})
 
     def read(self, cookie: str | None) -> frozenset[str] | None:
-        """The names of the experiments that one may read; None where nobody is signed in."""
+        """Return the names of the readable experiments; None if the cookie is invalid, expired or without access."""
         session = self._opened(cookie or "")
         if session is None or (session.number("until") or 0.0) <= self._clock():
             return None
@@ -88,7 +88,7 @@ class Sessions:
         return frozenset(self._fresh(session.text("who"), scopes)) or None
 
     def _fresh(self, who: str, scopes: Scopes) -> Scopes:
-        """What the key opens now, where this process knows it."""
+        """Return the current scopes of the key if this process knows it; else those of the cookie."""
         with self._lock:
             known = self._known.get(who)
         if known is None:
@@ -101,7 +101,7 @@ class Sessions:
         return now
 
     def _ask(self, key: str) -> Scopes:
-        """What a key opens now; who may write may read, and the admin is not named one experiment after the other."""
+        """Return the scopes of a key by experiment; those of an admin key as one entry for all experiments."""
         scopes = dict(self._scopes_of(key))
         return {EVERYTHING: ADMIN} if ADMIN in scopes.values() else scopes
 
@@ -136,7 +136,7 @@ class Sessions:
 
 
 PREFIX = "/dashboard"
-KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # a status is kept, and longer in proportion if it took more than this
+KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # a status is cached for 2 s; in proportion longer if reading it took over 0.1 s
 MAX_FORM_BYTES = 16_384
 MAX_LISTED = 200
 WRONG_KEY = "This key opens no experiment. Was all of it copied, was it withdrawn, or is there no experiment yet?"
@@ -155,18 +155,18 @@ HEADERS = {
 
 
 class StatusLike(Protocol):
-    """What an experiment says of itself."""
+    """The status of an experiment."""
 
     def to_json(self) -> Json:
-        """The same as JSON."""
+        """Serialise to JSON-compatible values."""
         ...
 
 
 class Shown(Protocol):
-    """What the dashboard asks of an experiment."""
+    """The part of an experiment that the dashboard uses."""
 
     def status(self) -> StatusLike:
-        """Where it stands now."""
+        """Return the current status."""
         ...
 
 
@@ -178,13 +178,13 @@ def router_for(
     secret: bytes | None = None,
     keep_seconds: float = KEEP_SECONDS,
 ) -> APIRouter:
-    """The dashboard, to be included in an application; all of it lies below /dashboard.
+    """Return the dashboard's router, to be included in an application; all its paths are below /dashboard.
 
-    open_experiment: an experiment by its name; InputError where there is none.
-    names: of all experiments.
-    scopes_of: what a key opens, as {experiment: scope}, nothing for a wrong key; the name * stands for all experiments.
-    secret: what sessions are signed with; servers that take turns need the same one. Else drawn anew at each start.
-    keep_seconds: how long a status is shown before it is asked for again, however many people watch.
+    open_experiment: returns an experiment by name; raises InputError if there is none.
+    names: returns the names of all experiments.
+    scopes_of: returns the scopes of a key as {experiment: scope}, empty for a wrong key; * stands for all experiments.
+    secret: signs sessions; servers behind one load balancer need the same. By default it is drawn at each start.
+    keep_seconds: how long a status is cached, for all viewers together.
     """
     recent = Recent(lambda name: JsonView(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
     dashboard = _Dashboard(recent, names, Sessions(scopes_of, secret=secret))
@@ -202,7 +202,7 @@ def router_for(
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a small form; one that is too large has none."""
+    """Return the fields of a form; none if it is too large or malformed."""
     body = b""
     async for piece in request.stream():
         body += piece
@@ -218,9 +218,9 @@ Form = Annotated[dict[str, str], Depends(read_form)]
 
 
 class Recent:
-    """Statuses, each asked for at most every so often and by one at a time, as that takes a while of a large database.
+    """A cache of statuses, each read by one request at a time, as reading takes long in a large database.
 
-    keep_seconds: how long one is kept.
+    keep_seconds: minimum time that a status is cached.
     """
 
     def __init__(self, ask: Callable[[str], JsonView], *, keep_seconds: float) -> None:
@@ -229,26 +229,26 @@ class Recent:
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
     def __call__(self, name: str) -> JsonView:
-        """Where an experiment stands, or stood a moment ago."""
+        """Return the status of an experiment, from the cache if it is recent."""
         with self._locks[name]:
             kept = self._kept.get(name)
             if kept is None or monotonic() >= kept[0]:
                 begun = monotonic()
                 status, ended = self._ask(name), monotonic()
-                # What takes long is asked for less often: whoever watches must not slow down whoever is assigned.
+                # A slow status is read less often: viewers must not slow down assignments.
                 keep = self._keep_seconds * max(1.0, (ended - begun) / EASY_SECONDS)
                 kept = self._kept[name] = ended + keep, status
             return kept[1]
 
 
 class _Dashboard:
-    """Answers to requests."""
+    """The request handlers."""
 
     def __init__(self, recent: Recent, names: Callable[[], Sequence[str]], sessions: Sessions) -> None:
         self._recent, self._names, self._sessions = recent, names, sessions
 
     def asset(self, name: str) -> Response:
-        """A file that pages load; nothing secret, and kept by browsers, as its address changes with it."""
+        """Return a static file: public, and cached by browsers, as its URL contains a hash."""
         if name not in ASSETS:
             return Response(status_code=404)
         kept = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
@@ -323,7 +323,7 @@ class _Dashboard:
         return self._sessions.read(request.cookies.get(COOKIE))
 
     def _status(self, name: str, allowed: frozenset[str]) -> JsonView | None:
-        """Where an experiment stands; None where there is none, or it is not for this key."""
+        """Return the status of an experiment; None if it does not exist, or the key may not read it."""
         if name not in allowed and (EVERYTHING not in allowed or name not in self._names()):
             return None
         try:
@@ -337,12 +337,12 @@ class _Dashboard:
 
 
 def _root(request: Request) -> str:
-    """Where the dashboard begins, below what the server itself is mounted at."""
+    """Return the dashboard's root path, below the path that the server is mounted at."""
     return f"{request.scope.get('root_path', '')}{PREFIX}"
 
 
 def _is_foreign(request: Request) -> bool:
-    """Whether a browser says that another site sent this."""
+    """Return whether the browser says that the request comes from another site."""
     return request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
 
 
@@ -360,7 +360,7 @@ def _signed_out() -> Response:
 
 
 def _fragment(request: Request, inside: Markup, said: str) -> Response:
-    """What changes of a page, unless the script has it already."""
+    """Return the updatable part of a page, or 304 if the script has it already."""
     etag = etag_of(inside)
     headers = {**HEADERS, "ETag": etag, "Content-Language": "en"}
     if request.headers.get("if-none-match") == etag:

@@ -1,4 +1,4 @@
-"""What a status says, in sentences."""
+"""Sentences that describe a status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDLESS_DAYS = 3_650
 
 
 def bound(value: float | None) -> str:
-    """A distance that is proven: rounded up, so that no more is claimed than is."""
+    """Format a proven distance, rounded up so that the text claims no more than the proof."""
     if value is None or value <= 0:
         return show_short(value)
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
@@ -36,17 +36,17 @@ def bound(value: float | None) -> str:
 
 
 def moment(time: datetime | None) -> str:
-    """A time as people write it, in UTC."""
+    """Format a time in UTC: 3 Mar 2026, 14:05 UTC."""
     return "—" if time is None else f"{time.day} {time:%b %Y, %H:%M} UTC"
 
 
 def day(time: datetime | None) -> str:
-    """A date as people write it."""
+    """Format a date: 3 Mar 2026."""
     return "—" if time is None else f"{time.day} {time:%b %Y}"
 
 
 def lasting(days: float) -> str:
-    """A length of time: 5 hours, 12 days, 7 weeks."""
+    """Format a duration: 5 hours, 12 days, 7 weeks."""
     hours = days * _HOURS_A_DAY
     if hours < 1:
         return "less than an hour"
@@ -58,43 +58,43 @@ def lasting(days: float) -> str:
 
 
 def confidence(status: JsonView) -> str:
-    """How sure a proof is: 95 %."""
+    """Format the confidence of a proof: 95 %."""
     delta = status.number("delta")
     return "—" if delta is None else f"{100 * (1 - delta):g} %"
 
 
 def proven(status: JsonView) -> float | None:
-    """The distance from the best rule that is proven; None where it says nothing that the range of rewards does not."""
+    """Return the proven distance from the best rule; None unless it is below the width of the reward range."""
     found = status.part("claim").number("certified_epsilon")
     return found if found is not None and found < width(status) else None
 
 
 def width(status: JsonView) -> float:
-    """How much rewards can differ: what is no less says nothing."""
+    """Return the width of the reward range: a distance that is not below it is trivial."""
     ends = status.numbers("reward_range")
     return ends[1] - ends[0] if len(ends) == 2 else math.inf
 
 
 def is_proven(status: JsonView) -> bool:
-    """Whether what was asked for is proven."""
+    """Return whether the goal is proven."""
     return status.text("state") == "certified" or status.part("claim").flag("certified")
 
 
 def state(status: JsonView) -> str:
-    """The state in a word."""
+    """Return the state in a word."""
     if status.text("state") == "certified" and doubts(status):
         return "doubtful"
     return STATES.get(status.text("state"), one_line(status.text("state")) or "unknown")
 
 
 def sentence(text: str) -> str:
-    """Words on one line, with a large letter first."""
+    """Return a text on one line with an initial capital."""
     line = one_line(text)
     return line[:1].upper() + line[1:]
 
 
 def alarms(status: JsonView) -> list[str]:
-    """What is wrong with the data, a sentence each."""
+    """Return a sentence for each alarm: contradicted assumptions, and the guardrail."""
     found, guard = doubts(status), status.part("health").part("guardrail")
     harmed = [one.text("of") for one in guard.parts("tests") if one.flag("alarm")]
     if harmed:
@@ -105,14 +105,14 @@ def alarms(status: JsonView) -> list[str]:
 
 
 def doubts(status: JsonView) -> list[str]:
-    """Where the data contradict an assumption of the proof, a sentence each."""
+    """Return a sentence for each assumption of the proof that the data contradict."""
     checks = [one for one in status.part("health").parts("checks") if one.flag("alarm")]
     found = status.texts("alarms") or [one.text("words") or one.text("name") for one in checks]
     return [sentence(words) for words in found]
 
 
 def rule(status: JsonView, *, below: bool) -> str:
-    """What to call the leading rule within a sentence; below: whether it is shown below that."""
+    """Return a name of the leading rule for a sentence; below: whether the rule is shown below it."""
     words = status.part("claim").text("words")
     if words.startswith("always ") and "\n" not in words:
         return f"“{one_line(words, most=MAX_NAME_CHARACTERS)}”"
@@ -121,12 +121,12 @@ def rule(status: JsonView, *, below: bool) -> str:
 
 
 def is_mix(status: JsonView) -> bool:
-    """Return whether the claim is of a mixture of rules: its words begin with how often each is drawn."""
+    """Return whether the claim is about a mixture of rules: its words then begin with a rule's weight."""
     return _MIX.match(status.part("claim").text("words")) is not None
 
 
 def time_to_go(status: JsonView) -> str | None:
-    """How long it will take yet: about 12 more days; None where it is not known."""
+    """Format the remaining time, "about 12 more days", or sample size; None if neither is known."""
     ahead = status.part("to_go")
     days, samples = ahead.number("days"), ahead.number("samples")
     if days is not None:
@@ -136,7 +136,7 @@ def time_to_go(status: JsonView) -> str | None:
 
 
 def headline(status: JsonView, *, below: bool = True) -> str:
-    """The answer in a sentence; below: whether the rule is shown below it."""
+    """Return the result in a sentence; below: whether the rule is shown below it."""
     distance, where, named = proven(status), status.text("state"), rule(status, below=below)
     if doubts(status):
         return DOUBTFUL
@@ -152,7 +152,7 @@ def headline(status: JsonView, *, below: bool = True) -> str:
 
 
 def explanation(status: JsonView) -> list[str]:
-    """What follows the headline: what it means, and what happens now."""
+    """Return the sentences after the headline: pause or stop, the meaning of the result, and what happens next."""
     return [words for words in (_held(status), _meaning(status), _now(status)) if words]
 
 
@@ -198,5 +198,5 @@ def _now(status: JsonView) -> str:
 
 
 def news(status: JsonView) -> str:
-    """What a listener is told when it changes: what is wrong, the state and the answer, but no running counts."""
+    """Return the announcement for screen readers: alarms, state and result, but no running counts."""
     return " ".join((*alarms(status), f"{state(status).capitalize()}.", headline(status)))

@@ -1,6 +1,6 @@
-"""A status as JSON, read without trust: what is not there, or is not what it should be, is None, zero or nothing.
+"""Tolerant access to a status in JSON: a missing value, or one of the wrong type, reads as None, zero or empty.
 
-Pages must stand whatever a look has not computed yet, so that nothing here raises.
+Nothing here raises, so that pages render whatever an analysis has not computed yet.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 
 class ValueEstimate(NamedTuple):
-    """An estimate, and between what the truth lies.
+    """An estimate with its interval.
 
     low, estimate, high: in the units of rewards.
     """
@@ -24,15 +24,15 @@ class ValueEstimate(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether no number lies between the ends."""
+        """Return whether the interval is empty."""
         return self.low > self.high
 
 
 @dataclass(frozen=True)
 class JsonView:
-    """An object of JSON; false where it holds nothing.
+    """A JSON object; false if it is empty.
 
-    value: what it holds.
+    value: its fields.
     """
 
     value: Mapping[str, object]
@@ -41,27 +41,27 @@ class JsonView:
         return bool(self.value)
 
     def number(self, key: str) -> float | None:
-        """A finite number."""
+        """Return a finite number, or None."""
         value = self.value.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
         return float(value)
 
     def count(self, key: str) -> int:
-        """A number of things, 0 where there is none."""
+        """Return a count; 0 if there is none."""
         return max(round(self.number(key) or 0.0), 0)
 
     def text(self, key: str) -> str:
-        """A text, empty where there is none."""
+        """Return a text; empty if there is none."""
         value = self.value.get(key)
         return value if isinstance(value, str) else ""
 
     def flag(self, key: str) -> bool:
-        """Whether it is true."""
+        """Return whether the value is true."""
         return self.value.get(key) is True
 
     def time(self, key: str) -> datetime | None:
-        """A time in UTC."""
+        """Return a time in UTC, or None."""
         try:
             found = datetime.fromisoformat(self.text(key))
         except ValueError:
@@ -69,24 +69,24 @@ class JsonView:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
     def part(self, key: str) -> JsonView:
-        """An object within."""
+        """Return a nested object; empty if there is none."""
         return JsonView(_mapping(self.value.get(key)))
 
     def parts(self, key: str) -> list[JsonView]:
-        """A list of objects."""
+        """Return a list of objects."""
         return [JsonView(_mapping(one)) for one in _list(self.value.get(key))]
 
     def texts(self, key: str) -> list[str]:
-        """A list of texts."""
+        """Return a list of texts, without values of other types."""
         return [one for one in _list(self.value.get(key)) if isinstance(one, str)]
 
     def numbers(self, key: str) -> list[float]:
-        """A list of numbers."""
+        """Return a list of finite numbers, without other values."""
         found = (JsonView({"": one}).number("") for one in _list(self.value.get(key)))
         return [one for one in found if one is not None]
 
     def span(self, key: str) -> ValueEstimate | None:
-        """An interval with its estimate; an empty one has no ends in JSON."""
+        """Return an estimate with its interval, or None; an empty interval has no ends in JSON."""
         within = self.part(key)
         low, estimate, high = (within.number(name) for name in ValueEstimate._fields)
         if estimate is None or (low is None) != (high is None):
