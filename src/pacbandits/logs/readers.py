@@ -82,7 +82,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     (('discount', 'plain'), (0.0, 10.0), ('age',))
 
     Raises:
-            InputError: If the file cannot be read, a column is missing, or a value is invalid; it names which.
+        InputError: If the file cannot be read, a column is missing, or a value is invalid; it names which.
     """
     check_arguments(reading, of="read_log", others=("format",))
     path = path_of(path)
