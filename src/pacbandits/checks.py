@@ -31,7 +31,7 @@ def is_real(value: object) -> TypeGuard[int | float | np.integer[Any] | np.float
 
 
 def whole_number(value: object, *, name: str, least: int | None = None, most: int | None = None) -> int:
-    """Return an integer from `least` to `most` that a float can represent approximately."""
+    """Return an integer from `least` to `most`, within the range of floats."""
     if is_whole(value) and (least is None or value >= least) and (most is None or value <= most):
         if finite(value) is None:
             raise InputError(f"{name} is {shown(value)}, which is too large to compute with")
@@ -52,8 +52,8 @@ def number(
 ) -> float:
     """Return a finite number within a range.
 
-    least, most: the ends of the range, included. above, below: the ends, excluded. wanted: what the sentence says that
-    the value must do, if not "be a number" within that range.
+    least, most: the ends of the range, included. above, below: the ends, excluded. wanted: the requirement
+    in the message, "must …", if not "be a number" within that range.
     """
     given = finite(value)
     inside = (

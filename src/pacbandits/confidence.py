@@ -230,7 +230,7 @@ def best_threshold(*, delta: float, log_size: float) -> float:
 
 
 def unseen_share(samples: float, *, delta: float, log_size: float) -> float:
-    """Return `1 − (0.1 δ/|Π|)^(1/n)`: the largest share of contexts on which π* can differ unseen in n rows from q.
+    """Return `1 − (0.1 δ/|Π|)^(1/n)`: the largest share of contexts on which π* may differ from q unseen in n rows.
 
     With D the share of contexts on which π* differs from q, `1{alike on the first n}/(1 − D)^n` is a martingale that
     starts at 1, and ever reaches |Π|/(0.1 δ) with probability at most 0.1 δ/|Π| (Ville); a union over q gives 0.1 δ.

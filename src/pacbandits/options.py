@@ -126,7 +126,7 @@ class Option:
 
 
 def declared_options(function: Callable[..., object]) -> tuple[Option, ...]:
-    """The options that a function's parameters declare, in order; those without an `About` are no options."""
+    """Return the options that a function's parameters declare by an `About`, in order."""
     hints = get_type_hints(function, include_extras=True)
     return tuple(
         _declared(name, hints[name], parameter.default)
@@ -136,17 +136,17 @@ def declared_options(function: Callable[..., object]) -> tuple[Option, ...]:
 
 
 def check_options(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, OptionValue]:
-    """The values of the options that were given, in their own types, when `of` has them."""
+    """Return the given values in the options' types; raise InputError if `of` has no such option."""
     return {name: option.check(given[name]) for name, option in _asked(given, known, of=of).items()}
 
 
 def read_options(given: Mapping[str, str], known: Sequence[Option], *, of: str) -> dict[str, OptionValue]:
-    """The values that the texts of a spec spell, when `of` has such options."""
+    """Return the values of a spec's texts; raise InputError if `of` has no such option."""
     return {name: option.read(given[name]) for name, option in _asked(given, known, of=of).items()}
 
 
 def _asked(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, Option]:
-    """The options that are asked for by their names."""
+    """Return the given options by name; raise InputError if one is unknown."""
     by_name = {option.name: option for option in known}
     for name in given:
         if name not in by_name:
@@ -156,7 +156,7 @@ def _asked(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> 
 
 
 def parse_spec(spec: str, *, of: str = "problem") -> tuple[str, dict[str, str]]:
-    """`name:key=value,key=value` as its name and the text of each option; `of` is what it names."""
+    """Split `name:key=value,key=value` into its name and the text of each option; `of`: the kind of thing named."""
     name, colon, rest = (part.strip() for part in text(spec, name=f"spec, the {of} by its name,").partition(":"))
     if not name:
         raise InputError(f"'{plain(spec)}' names no {of}; write name:key=value,key=value")

@@ -373,7 +373,7 @@ def json_text(value: object, *, indent: int | None = None, default: Callable[[ob
 
 
 def _check_within(value: object, *, name: str) -> None:
-    """Raise InputError if a value within this one is nested too deep, beyond a double, or a lone surrogate."""
+    """Raise InputError if a value is nested too deep or contains a number beyond a double or a lone surrogate."""
     level: list[object] = [[value]]
     for _ in range(MAX_JSON_DEPTH + 1):
         deeper: list[object] = []

@@ -272,7 +272,7 @@ UNIFORM_REMARK = "every action was always played with the same probability, as t
 TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
 _UNIFORM_ROUNDING = 1e-9  # how far a propensity may be from 1/A to count as uniform
 MAX_ACTIONS = 10_000
-# A log of played propensities gets the full matrix without being asked if that has at most this many entries, plus this
+# A log of played propensities gets the full matrix without --actions if that has at most this many entries, plus this
 # many per row.
 MAX_UNTOLD_PROPENSITIES = 2**24
 MOST_ROOMY_ACTIONS = 16

@@ -71,12 +71,12 @@ class CellNames:
     order: IntArray | None = None
 
     def row(self, row: int) -> str:
-        """Return the words for a row, given from 0."""
+        """Return the name of a row, given from 0, in messages."""
         place = row if self.order is None else int(self.order[row])
         return f"row {place} (counted from 0)" if self.line is None else f"line {self.line(place)}"
 
     def column(self, name: str) -> str:
-        """Return the words for a column."""
+        """Return the name of a column in messages."""
         return f"column '{plain(self.names.get(name, name))}'"
 
 

@@ -112,7 +112,7 @@ def plan_passes(bins: Sequence[int], *, rows: int) -> list[Pass]:
 
 
 def slab_width(width: int, *, most: int) -> int:
-    """Return how many actions a block sums at once: all, or an equal share of at most `most`, even if `width` is."""
+    """Return how many actions a block sums at once: at most `most`, in equal shares; even if possible and width is."""
     share = -(-width // -(-width // most))
     return share + (share % 2 if width % 2 == 0 and share + share % 2 <= most else 0)
 

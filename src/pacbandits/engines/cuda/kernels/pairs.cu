@@ -99,7 +99,7 @@ extern "C" __global__ void add_pairs(
 
     for (int e = tid; e < job.bins * row_cells; e += threads) table[e] = 0;
 
-    // The cells of this thread.
+    // The cells that this thread owns.
     const int group = tid / columns, column = tid % columns;
     const bool mine = group < job.groups && column % WIDTH < job.actions;
     const int code_at = 2 * (job.pairs_at + column / WIDTH) - 4 * job.words_at;
