@@ -333,7 +333,7 @@ def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> ob
 
     Raises:
         InputError: For too many values (counted before parsing), a repeated key, NaN, infinities or numbers beyond a
-        double, values nested too deep, or lone surrogates.
+            double, values nested too deep, or lone surrogates.
     """
     if text.count(",") + text.count("[") + text.count("{") > max_values:
         raise InputError(f"{name} is too large to be read: more than {max_values:,} values")

@@ -322,9 +322,9 @@ class DaskEngine:
         """Start workers here, or connect to those of a scheduler.
 
         workers: the number of processes to start, by default one per core; or the number of the scheduler's to use at
-        once.
+            once.
         scheduler: its address, as tcp://head:8786; without one a cluster is started on this machine, and ended with the
-        engine.
+            engine.
         tasks_per_worker: the number of parts of the rows for each worker.
         """
         if workers is not None:

@@ -242,14 +242,14 @@ class Log:
     rounds (n,): the round of the experiment, from 0.
     repeats (n,): the number of identical interactions, 1 or more; a log of 10⁸ coin flips has few distinct rows.
     least (n, A): for logs with only the propensity of the played action: the declared minimum propensity of every
-    action; `propensities` then equals it except for the played action. None for other logs.
+        action; `propensities` then equals it except for the played action. None for other logs.
     remarks: further assumptions about the log, in words; its certificates repeat them.
     action_names (A,): the names of the actions; None if they are only numbered.
     reward_range: the rewards, in the log's own units, that 0 and 1 stand for.
     dates: the columns of dates and times from which features were computed.
     units (n,): the unit of each row, for returning users, as any integers; None if every row is another unit's.
     known (n,): the round from which the reward was known, later than the row's own, -1 while pending; None if every
-    reward of a round had arrived before the next began.
+        reward of a round had arrived before the next began.
     notices: notices for the reader of the log's file; no certificate depends on them.
     """
 
@@ -489,7 +489,7 @@ class Log:
 
         played (n,): that propensity.
         least (n, A): the minimum propensity of every action, known before the action was drawn; 0 if unknown, which
-        proves less.
+            proves less.
         rest: as for `of`.
         """
         n = len(check_contexts(contexts))
