@@ -32,7 +32,7 @@ PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from
 
 
 def check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:
-    """Raise unless `least` is at most the played propensities and equals those of the other actions."""
+    """Raise unless `least` is at most the played propensities, equals the others, and rows sum to at most 1."""
     rows = np.arange(len(actions))
     if least.min() < 0:
         raise InputError(f"least propensities must not be negative, got {least.min()}")
