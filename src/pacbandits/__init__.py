@@ -1,13 +1,13 @@
 """Best-policy identification for contextual bandits: which policy is best, within ε, with probability 1 − δ.
 
-Names are imported from where they live when they are first used, so that `import pacbandits` is quick.
+Public names are imported on first use, so that `import pacbandits` is fast.
 """
 
 from __future__ import annotations
 
 from pacbandits.version import __version__
 
-# As typing has it, which would take a while to import.
+# The constant of `typing`, without the cost of importing that module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from pacbandits.trials.trial import Trial as Trial
     from pacbandits.verifier import Verdict as Verdict
 
-# Where each public name lives.
+# The module that defines each public name.
 _HOMES: dict[str, tuple[str, ...]] = {
     "algorithms": ("make_algorithm",),
     "analysis": (
@@ -290,7 +290,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-# What public names were called before.
+# Deprecated public names.
 _RENAMED = {
     "LinearCertificate": "RealizableCertificate",
     "LinearComplexity": "RealizableComplexity",

@@ -1,4 +1,4 @@
-"""The registry of algorithms by name. A new one is a file of its own and a line here."""
+"""The registry of algorithms by name. A new algorithm takes its own file and a line here."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ALGORITHMS: dict[str, type[Registered[Any]]] = {algorithm.name: algorithm for al
 
 
 def make_algorithm(spec: str, setting: Setting, options: Mapping[str, object] | None = None) -> Algorithm[Any]:
-    """The algorithm of a spec `name:key=value,…` for a setting; options: more of them, in their own types."""
+    """Return the algorithm of a spec `name:key=value,…` for a setting; options: more options, as typed values."""
     instance(setting, Setting, name="setting")
     name, given = find_algorithm(spec)
     if options is not None:
@@ -83,7 +83,7 @@ def make_algorithm(spec: str, setting: Setting, options: Mapping[str, object] | 
 
 
 def find_algorithm(spec: str) -> tuple[str, dict[str, str]]:
-    """The name of an algorithm that exists, and the options in the spec."""
+    """Return the name and the options of a spec; raise InputError if no algorithm has that name."""
     name, given = parse_spec(spec, of="algorithm")
     if name not in ALGORITHMS:
         raise InputError(
@@ -94,15 +94,15 @@ def find_algorithm(spec: str) -> tuple[str, dict[str, str]]:
 
 
 def profile_of(spec: str) -> Profile:
-    """What an algorithm is and can do."""
+    """Return the profile of the algorithm that a spec names."""
     return ALGORITHMS[find_algorithm(spec)[0]].profile
 
 
 def options_of(name: str) -> tuple[Option, ...]:
-    """What an algorithm lets a command set."""
+    """Return the options that an algorithm declares."""
     return declared_options(ALGORITHMS[name].made_for)
 
 
 def list_profiles() -> tuple[Profile, ...]:
-    """All algorithms in words."""
+    """Return the profiles of all algorithms."""
     return tuple(algorithm.profile for algorithm in ALGORITHMS.values())

@@ -1,4 +1,4 @@
-"""The closed-form design: from the mass of disagreement on each action to the propensities that serve it best.
+"""The closed-form design: the propensities that minimise the variance for a given disagreement mass per action.
 
     min_p Σ_a x_a / p_a   over p in the simplex with p_a ≥ floor
 
@@ -17,7 +17,7 @@ from pacbandits.compiled import kernel, over_cores
 
 
 def check_floor(floor: object, *, n_actions: int) -> float:
-    """The least probability of every action, no more than all of them can have."""
+    """Return the minimum probability of every action; raise InputError unless it is from 0 to 1/A."""
     words = f"lie between 0 and 1/{n_actions} (one over the actions)"
     return number(floor, name="floor", least=0, most=1 / n_actions, wanted=words)
 
@@ -36,8 +36,8 @@ def fill_row(mass: FloatArray, floor: float, out: FloatArray) -> float:
         return 0.0
     scale = total
     if floor > 0.0:
-        # Raise to the floor whatever falls below it; the rest shares what is left. Each pass can only lower the
-        # share of the rest, so at most A passes are needed.
+        # Raise to the floor every action below it; the others share the rest of the probability. Each pass can only
+        # lower their share, so at most A passes are needed.
         for _ in range(n):
             free = 0.0
             n_free = 0
@@ -66,9 +66,9 @@ def _fill_rows(mass: FloatArray, floor: float, out: FloatArray, value: FloatArra
 
 
 def allocate(mass: FloatArray, *, floor: float = 0.0) -> tuple[FloatArray, FloatArray]:
-    """Best propensities (n, A) for masses (n, A), and the value Σ_a x_a / p_a of each row (n,).
+    """Return the best propensities (n, A) for masses (n, A), and the value Σ_a x_a / p_a of each row (n,).
 
-    A row of zero mass asks for nothing and is played uniformly.
+    A row of zero mass gets the uniform distribution and the value 0.
     """
     mass = np.ascontiguousarray(mass, dtype=np.float64)
     out = np.empty_like(mass)

@@ -1,4 +1,4 @@
-"""Array types, and the checks that turn what a user gives into arrays that can be relied on."""
+"""Array types, and checks that convert user input to valid arrays."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NAN_BITS = np.array(np.nan).view(np.uint64)
 
 
 def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None = None) -> FloatArray:
-    """A read-only float64 copy of `value`, of the given shape (None: any, or any length) and finite.
+    """Return `value` as a finite read-only float64 array of the given shape (None: any shape, or any length).
 
-    What is that already, and can be changed by nobody, is not copied: it may be large.
+    The array is a copy, unless `value` already is a read-only float64 array that owns its data.
     """
     array = _doubles(value, name=name, shape=shape)
     _refuse(~np.isfinite(array), array, name=name)
@@ -31,7 +31,7 @@ def floats(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None 
 
 
 def floats_or_missing(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None = None) -> FloatArray:
-    """The same, where NaN (or None) stands for a value that is missing: in one pattern of bits, whatever it came in."""
+    """Return the same array where NaN or None marks a missing value; every NaN gets one bit pattern."""
     array = _doubles(value, name=name, shape=shape)
     if not np.isfinite(array).all():
         _refuse(np.isinf(array), array, name=name)
@@ -43,10 +43,10 @@ def floats_or_missing(value: ArrayLike, *, name: str, shape: tuple[int | None, .
 
 
 def _doubles(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | None) -> FloatArray:
-    """Numbers as doubles of the given shape, copied unless nobody can change them."""
+    """Return numbers as doubles of the given shape, copied unless `_is_settled`."""
     raw = _array(value, name=name, noun="numbers")
     try:
-        if raw.dtype.kind not in "biufO":  # no text that spells numbers, no dates, no imaginary parts
+        if raw.dtype.kind not in "biufO":  # refuse text, dates and complex numbers
             raise TypeError
         with np.errstate(over="ignore"):
             array = raw if _is_settled(raw) else np.array(raw, dtype=np.float64)
@@ -58,19 +58,19 @@ def _doubles(value: ArrayLike, *, name: str, shape: tuple[int | None, ...] | Non
 
 
 def _refuse(bad: BoolArray, array: FloatArray, *, name: str) -> None:
-    """Raise where an entry is bad, and name the first."""
+    """Raise InputError if an entry is bad, and name the first."""
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         raise InputError(f"{name} must be finite, but entry {where} is {array[where]}; fill or drop it")
 
 
 def integers(value: ArrayLike, *, name: str, shape: tuple[int | None, ...], below: int | None = None) -> IntArray:
-    """A read-only int64 copy of `value`, of the given shape, with entries in [0, below)."""
+    """Return a read-only int64 copy of `value`, of the given shape, with entries in [0, below)."""
     raw = _array(value, name=name, noun="integers")
     if raw.dtype.kind not in "iuf":
         raise InputError(f"{name} must be integers, got {raw.dtype}")
     check_shape(raw, name=name, shape=shape)
-    # Beyond 2^53 floats skip integers, and beyond 2^63 nothing fits.
+    # Beyond 2^53 floats skip integers, and beyond 2^63 int64 overflows.
     whole = np.abs(raw) < 2**53 if raw.dtype.kind == "f" else raw <= np.iinfo(np.int64).max
     bad_entries = ~(whole & (raw == np.floor(raw)))
     if bad_entries.any():
@@ -88,7 +88,7 @@ def integers(value: ArrayLike, *, name: str, shape: tuple[int | None, ...], belo
 
 
 def check_shape(array: NDArray[Any], *, name: str, shape: tuple[int | None, ...]) -> None:
-    """Raise unless `array` has the given shape; None matches any length."""
+    """Raise InputError unless `array` has the given shape; None matches any length."""
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
@@ -98,7 +98,7 @@ def check_shape(array: NDArray[Any], *, name: str, shape: tuple[int | None, ...]
 
 
 def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> FloatArray:
-    """A read-only vector of nonnegative weights that sum to one (to 1e-6; then normalised to rounding, once)."""
+    """Return a read-only vector of nonnegative weights that sum to 1 (to 1e-6; then normalised once, to rounding)."""
     array = floats(value, name=name, shape=(size,))
     if array.size == 0:
         raise InputError(f"{name} is empty; at least one entry is needed")
@@ -108,21 +108,21 @@ def probabilities(value: ArrayLike, *, name: str, size: int | None = None) -> Fl
         total = float(array.sum())
     if abs(total - 1.0) > 1e-6:
         raise InputError(f"{name} must sum to 1, but sums to {total:.10g}; divide by the sum")
-    if abs(total - 1.0) > 1e-14:  # what was divided before stays as it is, to the last bit
+    if abs(total - 1.0) > 1e-14:  # a normalised vector stays the same to the last bit
         array = array / total
     array.setflags(write=False)
     return array
 
 
 def read_only(array: SomeArray) -> SomeArray:
-    """A view that cannot be written to, for kernels that only read: they are compiled once, whoever owns the array."""
+    """Return a read-only view, so that numba compiles a kernel once for writeable and read-only arrays."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def _is_settled(array: NDArray[Any]) -> bool:
-    """Whether these are read-only doubles that are no part of another array."""
+    """Return whether the array holds read-only doubles and owns its data."""
     return array.dtype == np.float64 and array.base is None and not array.flags.writeable
 
 
@@ -139,12 +139,12 @@ def _kind(value: object) -> str:
 
 
 def plain_number(value: object) -> object:
-    """A number of numpy's as one of Python's, for what writes JSON."""
+    """Return the Python number of a numpy number, for JSON encoders."""
     if isinstance(value, np.generic):
         return cast(object, value.item())
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def as_read(value: dict[str, Any]) -> dict[str, Any]:
-    """JSON as it comes back from a file."""
+    """Return the value as it would be read back from a JSON file."""
     return json.loads(json.dumps(value, default=plain_number))

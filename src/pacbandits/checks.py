@@ -1,6 +1,6 @@
-"""What a caller hands over, checked: the value in its own type, or one sentence that names it and what is wanted.
+"""Checks of arguments: each returns the value in its own type, or raises InputError with its name and the remedy.
 
-Numbers of numpy's are as good as Python's. True and false are no numbers, and text that spells a number is none.
+Numpy's numbers are accepted as Python's are. Booleans and text that spells a number are not numbers.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _FLAGS: tuple[type, ...] = (bool, np.bool_)
 
 
 def is_whole(value: object) -> TypeGuard[int | np.integer[Any]]:
-    """Whether this is an integer, of Python's or numpy's."""
+    """Return whether this is an integer, Python's or numpy's."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_real(value: object) -> TypeGuard[int | float | np.integer[Any] | np.floating[Any]]:
-    """Whether this is a real number, of Python's or numpy's."""
+    """Return whether this is a real number, Python's or numpy's."""
     return is_whole(value) or isinstance(value, float | np.floating)
 
 
 def whole_number(value: object, *, name: str, least: int | None = None, most: int | None = None) -> int:
-    """An integer from `least` to `most`, and no larger than floats are."""
+    """Return an integer from `least` to `most`, within the range of floats."""
     if is_whole(value) and (least is None or value >= least) and (most is None or value <= most):
         if finite(value) is None:
             raise InputError(f"{name} is {shown(value)}, which is too large to compute with")
@@ -50,10 +50,10 @@ def number(
     below: float | None = None,
     wanted: str | None = None,
 ) -> float:
-    """A finite number within a range.
+    """Return a finite number within a range.
 
-    least, most: the ends of the range, included. above, below: the ends, excluded. wanted: what the sentence says that
-    the value must do, if not "be a number" within that range.
+    least, most: the ends of the range, included. above, below: the ends, excluded. wanted: the requirement
+    in the message, "must …", if not "be a number" within that range.
     """
     given = finite(value)
     inside = (
@@ -72,12 +72,12 @@ def number(
 
 
 def positive(value: object, *, name: str) -> float:
-    """A finite number above 0."""
+    """Return a finite number above 0."""
     return number(value, name=name, above=0, wanted="be positive and finite")
 
 
 def finite(value: object) -> float | None:
-    """The value as a float, if it is a number that one can hold; else None."""
+    """Return the value as a finite float, or None if it is not a number or too large."""
     try:
         given = float(value) if is_real(value) else math.nan
     except OverflowError:
@@ -86,11 +86,11 @@ def finite(value: object) -> float | None:
 
 
 class Percentage(float):
-    """A number that was written in percent, '5%' for 0.05: a rate or a share, and never a sum of money."""
+    """A number written in percent, '5%' for 0.05: a rate or a share, never an amount of money."""
 
 
 def read_rate(words: str) -> float:
-    """A number as people write rates: 0.05, 5%, '5 %' or 1/20.
+    """Return the number of a rate as people write it: 0.05, 5%, '5 %' or 1/20.
 
     Raises:
         ValueError: When it is none of these.
@@ -108,7 +108,7 @@ def read_rate(words: str) -> float:
 
 
 def check_percentage(value: object, *, name: str, reward_range: tuple[float, float]) -> None:
-    """Raise where a reward was given in percent and rewards are no rates."""
+    """Raise InputError if a reward was given in percent but rewards do not range from 0 to 1."""
     if isinstance(value, Percentage) and reward_range != (0.0, 1.0):
         low, high = reward_range
         raise InputError(
@@ -118,21 +118,21 @@ def check_percentage(value: object, *, name: str, reward_range: tuple[float, flo
 
 
 def flag(value: object, *, name: str) -> bool:
-    """True or false."""
+    """Return a bool, Python's or numpy's."""
     if isinstance(value, _FLAGS):
         return bool(value)
     raise InputError(f"{name} must be True or False, got {shown(value)}")
 
 
 def text(value: object, *, name: str) -> str:
-    """A string."""
+    """Return a string."""
     if isinstance(value, str):
         return value
     raise InputError(f"{name} must be text, got {shown(value)}")
 
 
 def texts(value: object, *, name: str) -> tuple[str, ...]:
-    """Strings in a row, for which one string is not taken."""
+    """Return a sequence of strings as a tuple; a single string is refused."""
     given = entries(value, name=name)
     if all(isinstance(one, str) for one in given):
         return cast(tuple[str, ...], given)
@@ -140,27 +140,27 @@ def texts(value: object, *, name: str) -> tuple[str, ...]:
 
 
 def entries(value: object, *, name: str) -> tuple[object, ...]:
-    """Things in a row, for which a string or a mapping is not taken."""
+    """Return a sequence or an array as a tuple; strings and mappings are refused."""
     if not isinstance(value, str | bytes) and (isinstance(value, Sequence) or np.ndim(cast(Any, value)) > 0):
         return tuple(cast(Iterable[object], value))
     raise InputError(f"{name} must be a list or a tuple, got {shown(cast(object, value))}")
 
 
 def path_of(value: object, *, name: str = "path") -> Path:
-    """Where a file or a folder is."""
+    """Return the path of a file or a folder."""
     if isinstance(value, str | PathLike) and value != "":
         return Path(cast(str, value))
     raise InputError(f"{name} must be the path of a file or a folder, got {shown(cast(object, value))}")
 
 
 def function(value: object, *, name: str) -> None:
-    """Raise unless this can be called."""
+    """Raise InputError unless this is callable."""
     if not callable(value):
         raise InputError(f"{name} must be a function, got {shown(value)}")
 
 
 def instance(value: object, kind: type[Kind], *, name: str, remedy: str = "") -> Kind:
-    """A value of a class, or with the members of a protocol. remedy: how one comes by such a thing."""
+    """Return the value if it is of a class or has the members of a protocol. remedy: how to make such a value."""
     if isinstance(value, kind) and not isinstance(value, type):
         return value
     if isinstance(value, type):
@@ -170,12 +170,12 @@ def instance(value: object, kind: type[Kind], *, name: str, remedy: str = "") ->
 
 
 def generator(rng: object, *, name: str = "rng") -> np.random.Generator:
-    """A generator of random numbers."""
+    """Return a random number generator."""
     return instance(rng, np.random.Generator, name=name, remedy="make one by numpy.random.default_rng(seed)")
 
 
 def random_numbers(rng: object, *, name: str = "rng") -> tuple[np.random.Generator, int | None]:
-    """A generator of random numbers and its seed; None for one that was handed over, whose seed nobody knows."""
+    """Return a random number generator and its seed; the seed is None if a generator was given."""
     if isinstance(rng, np.random.Generator):
         return rng, None
     if is_whole(rng) and rng >= 0:
@@ -193,7 +193,7 @@ def spell_range(
     most: float | None = None,
     below: float | None = None,
 ) -> str:
-    """A noun, if any, and its range in words."""
+    """Return the range in words, after the noun if there is one."""
     if least is not None and above is None and most is None and below is None:
         return f"{noun and f'{noun}, '}{least:.12g} or more"
     if least is not None and most is not None:
@@ -204,7 +204,7 @@ def spell_range(
 
 
 def shown(value: object) -> str:
-    """A value as a sentence shows it: plain ones as they are, of others also what they are."""
+    """Return a value as messages show it, with its type unless it is text, a number, a boolean or None."""
     if isinstance(value, str):
         return f"'{plain(value)}'"
     bare = value is None or isinstance(value, (*_FLAGS, complex)) or is_real(value)
@@ -212,6 +212,6 @@ def shown(value: object) -> str:
 
 
 def settle(record: object, **values: object) -> None:
-    """Give fields of a frozen record what a check has made of them; for its `__post_init__`."""
+    """Set fields of a frozen record to their checked values; for `__post_init__`."""
     for name, value in values.items():
         object.__setattr__(record, name, value)

@@ -1,7 +1,8 @@
-"""Compiled kernels, where their machine code is kept, and the cores they run on.
+"""Compile kernels, cache their machine code on disk, and run them on several cores.
 
 Kernels release the interpreter's lock and are called on ranges from a thread pool. That keeps them safe to call from
-several threads at once, quick to compile, and deterministic: how the work is cut never changes what is added to what.
+several threads at once, quick to compile, and deterministic: the partition of the work never changes the order of
+additions.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from numba.core import config
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _asked_cores: ContextVar[int | None] = ContextVar("asked_cores", default=None)
-_code_folders: set[Path | None] = set()  # where the kernels of this process keep machine code; None: nowhere
+_code_folders: set[Path | None] = set()  # cache folders of this process's kernels; None: not cached
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` on first use, release the interpreter's lock, and keep the machine code on disk.
+    """Compile `function` on first use, release the interpreter's lock, and cache the machine code on disk.
 
-    The first place that can be written is taken: `NUMBA_CACHE_DIR`, the folder of the source, the user's folder for
-    caches, a private temporary folder. Where there is none, every process compiles for itself.
+    The cache is the first writable folder of: `NUMBA_CACHE_DIR`, the folder of the source, the user's cache folder, a
+    private temporary folder. If none is writable, every process compiles for itself.
     """
     made = None if _home_is_unknown(function) else _keeping_code(function)
     if made is None and (folder := private_folder()) is not None:
@@ -51,14 +52,14 @@ def _compiling(function: Callable[..., object], *, keep: bool) -> Any:
 
 
 def _keeping_code(function: Callable[..., object], folder: Path | None = None) -> Any | None:
-    """The kernel with its machine code on disk, in `folder` if one is named; nothing where that cannot be written."""
+    """Return the kernel with a cache on disk, in `folder` if given; None if that folder cannot be written."""
     settings: Any = config
     before = settings.CACHE_DIR
     try:
         if folder is not None:
-            settings.CACHE_DIR = str(folder)  # read when the kernel is made, and not again
+            settings.CACHE_DIR = str(folder)  # read once, when the kernel is made
         made = _compiling(function, keep=True)
-    except RuntimeError:  # numba found no place to write to
+    except RuntimeError:  # numba found no writable folder
         return None
     finally:
         settings.CACHE_DIR = before
@@ -89,7 +90,7 @@ def _or_nothing(load: Callable[..., Any], instead: Callable[[], Any] | None) -> 
 
 @cache
 def _can_be_written(folder: str) -> bool:
-    """Whether files can be made there; for sources inside an archive numba asks only when it is too late."""
+    """Return whether files can be created in `folder`; numba checks too late for sources inside an archive."""
     if folder.startswith("~"):
         return False
     try:
@@ -101,7 +102,7 @@ def _can_be_written(folder: str) -> bool:
 
 
 def _home_is_unknown(function: Callable[..., object]) -> bool:
-    """Whether numba would take a folder called "~" in the current one for the user's, and trust what lies in it."""
+    """Return whether numba would take a folder "~" in the current folder for the home folder and trust its content."""
     if any(os.environ.get(name) for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")):
         return False
     try:
@@ -112,15 +113,15 @@ def _home_is_unknown(function: Callable[..., object]) -> bool:
 
 
 def private_folder(parent: Path | None = None) -> Path | None:
-    """A folder in the temporary one that nobody else can write to, made if need be; nothing if that cannot be had.
+    """Return a temporary folder that no other user can write to, created if needed; None if there is none.
 
-    Machine code is run, so a folder that another user made, linked to or can exchange is never taken.
+    Machine code is executed, so a folder that another user created, linked to or can replace is refused.
     """
-    if not hasattr(os, "geteuid"):  # Windows, where the user's own folder can always be written
+    if not hasattr(os, "geteuid"):  # Windows, where the user's own folder is always writable
         return None
     try:
         above = Path(tempfile.gettempdir()) if parent is None else parent
-        if above.resolve() == Path.cwd():  # what lies in the current folder may have come with somebody's files
+        if above.resolve() == Path.cwd():  # files in the current folder may come from others
             return None
         shared = above.stat().st_mode
         folder = above / f"pacbandits-{os.geteuid()}"
@@ -134,7 +135,7 @@ def private_folder(parent: Path | None = None) -> Path | None:
 
 
 def cores() -> int:
-    """How many cores this process may use, or was asked to."""
+    """Return the number of cores this process may use, or was asked to use."""
     asked = _asked_cores.get()
     if asked is not None:
         return asked
@@ -145,7 +146,7 @@ def cores() -> int:
 
 @contextmanager
 def using_cores(count: int) -> Generator[None]:
-    """Work as if there were so many cores; many small tasks are done sooner with one."""
+    """Run the block with `count` cores; many small tasks finish sooner on one."""
     before = _asked_cores.set(count)
     try:
         yield
@@ -154,11 +155,11 @@ def using_cores(count: int) -> Generator[None]:
 
 
 def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core: int = 4) -> None:
-    """Call `task(start, stop)` on pieces of `range(count)`, all cores at once.
+    """Call `task(start, stop)` on pieces of `range(count)`, on all cores at once.
 
-    Pieces must write to places of their own. With one piece (or one core) the call is made in this thread. Otherwise
-    this thread takes pieces like the others, and waits for nobody who has not begun: little work is done before
-    another thread would have woken up.
+    Pieces must write to disjoint memory. With one piece (or one core) the call is made in this thread. Otherwise this
+    thread takes pieces too and cancels helpers that have not started, so that little work finishes before another
+    thread has woken up.
     """
     pieces = min(count, cores() * chunks_per_core)
     workers = min(pieces, cores())
@@ -178,7 +179,7 @@ def over_cores(task: Callable[[int, int], None], *, count: int, chunks_per_core:
 
 
 def _work_off(left: deque[tuple[int, int]], task: Callable[[int, int], None]) -> None:
-    """Do what is left, piece by piece, as long as nobody else has; after an error or Ctrl-C nothing more is begun."""
+    """Take pieces off the queue and run them until it is empty; after an error or Ctrl-C, empty it."""
     try:
         while True:
             try:
@@ -196,17 +197,17 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=workers, thread_name_prefix="pacbandits")
 
 
-# Threads do not survive a fork; a child that inherited the pool would wait for them for ever.
+# Threads do not survive a fork: a child that inherited the pool would wait for them forever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def compiled_before() -> bool:
-    """Whether machine code from an earlier run lies on disk, so that the first call will not have to compile."""
+    """Return whether the disk holds machine code from an earlier run, so that the first call need not compile."""
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
     return any(folder is not None and any(folder.glob(f"*.{version}*.nbi")) for folder in _code_folders)
 
 
 def keeps_code() -> bool:
-    """Whether the machine code of this process's kernels is kept for the next one."""
+    """Return whether the machine code of all this process's kernels is cached for the next process."""
     return None not in _code_folders

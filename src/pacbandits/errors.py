@@ -1,4 +1,4 @@
-"""Errors that a user can act on, and words that are safe to show wherever they come from."""
+"""Errors that a user can act on, and text that is safe to display."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from contextvars import ContextVar
 MAX_ERROR_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 80
 MAX_LINE_CHARACTERS = 1_000
-REPLACEMENT = "?"  # for what cannot be shown
+REPLACEMENT = "?"  # for characters that cannot be displayed
 ROW = "{row}"
 _MAX_NAMES_LISTED, _MAX_LIST_CHARACTERS = 40, 150
 _MAX_NAMES_COMPARED = 1_000
-_MIN_LIKENESS = 0.6  # of a name to one that may have been meant, as difflib measures it
+_MIN_LIKENESS = 0.6  # the lowest difflib similarity at which a name is suggested
 
 
-# A message writes an argument as the command line has it: `--name`, or `--name VALUE` where the value is a number or
-# two, a word in capitals, `…`, a quotation, or pairs such as a=0.5,b=0.5.
+# Messages write an argument as on the command line: `--name`, or `--name VALUE` where the value is one or two numbers,
+# a word in capitals, `…`, a quotation, or pairs such as a=0.5,b=0.5.
 _NUMBER = r"-?[0-9.]*[0-9]"
 _VALUE = rf"{_NUMBER}(?: {_NUMBER})?|[A-Z]+\b|…|'[^']*'|\"[^\"]*\"|[\w.]+=[\w.]+(?:,[\w.]+=[\w.]+)*|uniform\b"
 _ARGUMENT = re.compile(rf"--([a-z][a-z-]*[a-z])(?![\w=-])(?: ({_VALUE}))?")
 _ARGUMENTS = rf"(?<![\w'\"-]){_ARGUMENT.pattern}(?: {_ARGUMENT.pattern})*"
-_SPELLED = re.compile(rf"\b(?:pacbandits|pip) [a-z][^;,()]*|{_ARGUMENTS}")  # a command line stays one everywhere
+_SPELLED = re.compile(rf"\b(?:pacbandits|pip) [a-z][^;,()]*|{_ARGUMENTS}")  # a command line is left as it is
 _PYTHON_NAMES = {
     "actions": "n_actions",
     "clip": "clip=True",
     "fresh": "fresh=True",
-}  # where not the same with underscores
+}  # exceptions: the others only replace dashes by underscores
 _for_command: ContextVar[bool] = ContextVar("for_command", default=False)
 
 
 @contextmanager
 def spelling_options() -> Generator[None]:
-    """Within this context errors name arguments as options of the command line: `--max-cost 2`, not `max_cost=2`."""
+    """Within this context errors spell arguments as command-line options: `--max-cost 2`, not `max_cost=2`."""
     before = _for_command.set(True)
     try:
         yield
@@ -44,12 +44,12 @@ def spelling_options() -> Generator[None]:
 
 
 def option_of(argument: str) -> str:
-    """The option of the command line for an argument of Python."""
+    """Return the command-line option for a Python argument."""
     return "--actions" if argument == "n_actions" else f"--{argument.replace('_', '-')}"
 
 
 def spell_arguments(message: str) -> str:
-    """The message with its options of the command line spelled as arguments of Python."""
+    """Return the message with its command-line options spelled as Python arguments."""
     return _SPELLED.sub(_spell_run, message) if "--" in message else message
 
 
@@ -68,10 +68,10 @@ def _spell_run(found: re.Match[str]) -> str:
 
 
 class InputError(ValueError):
-    """The input is wrong; the message is one line that names the bad value and the remedy, whatever it was made of.
+    """The input is wrong; the message is one line that names the bad value and the remedy.
 
-    A message names arguments as the command line does, `--max-cost 2`, and is kept so. Who reads the error gets it in
-    the spelling of their surface: unchanged within `spelling_options`, else (Python, HTTP) as `max_cost=2`.
+    A message stores arguments as the command line spells them, `--max-cost 2`. `str()` leaves them so within
+    `spelling_options`; elsewhere (Python, HTTP) it spells them `max_cost=2`.
     """
 
     def __init__(self, message: str) -> None:
@@ -83,7 +83,7 @@ class InputError(ValueError):
 
 
 class RowError(InputError):
-    """Something is wrong with a row. Who knows where it stands in a file says so: ROW in the words stands for it."""
+    """An error in one row; `words` contains ROW in place of the row, so that file readers can name it their way."""
 
     def __init__(self, words: str, row: int) -> None:
         super().__init__(words.replace(ROW, f"row {row}"))
@@ -91,10 +91,10 @@ class RowError(InputError):
 
 
 def visible(text: str) -> str:
-    """The text with all that is no visible character, but for spaces and line breaks, replaced one by one.
+    """Return the text with every character that is not visible replaced, except spaces and line breaks.
 
-    What could move the cursor, colour, hide or turn around what stands beside it: control characters, escapes, marks of
-    direction, characters without width, other line breaks, halves of characters.
+    Replaced are characters that could move the cursor, colour, hide or reverse their neighbours: control characters,
+    escapes, direction marks, zero-width characters, other line breaks, lone surrogates.
     """
     if text.isprintable():
         return text
@@ -102,7 +102,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, *, most: int = MAX_LINE_CHARACTERS, tail: int = 0) -> str:
-    """The text on one line, visible, and cut where it is longer than this: at its end, or before a tail of its own."""
+    """Return the text on one visible line of at most `most` characters; `tail`: characters of its end to keep."""
     if len(text) > 4 * most:  # so that a long text costs little
         text = f"{text[: 3 * most]} … {text[-most:]}"
     line = visible(" ".join(text.split()))
@@ -110,21 +110,21 @@ def one_line(text: str, *, most: int = MAX_LINE_CHARACTERS, tail: int = 0) -> st
 
 
 def visible_lines(text: str) -> str:
-    """Words of several lines, each of them visible and not too long."""
+    """Return the text with each of its lines visible and cut to MAX_LINE_CHARACTERS."""
     return "\n".join(visible(line)[:MAX_LINE_CHARACTERS] for line in text.split("\n"))
 
 
 def plain(value: object, *, most: int = MAX_NAME_CHARACTERS) -> str:
-    """The value as text on one line, visible and of at most so many characters, whatever was given."""
+    """Return the value as visible text on one line of at most `most` characters, for any value."""
     try:
         text = str(value)
-    except (ValueError, RecursionError):  # thousands of digits, or lists in lists in lists
+    except (ValueError, RecursionError):  # thousands of digits, or deeply nested lists
         text = f"a {type(value).__name__}"
     return one_line(text, most=most)
 
 
 def close_to(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` may have been meant for, if one is close."""
+    """Return the known name closest to `name`, or None if none is close."""
     names = sorted(known)[:_MAX_NAMES_COMPARED]
     wanted = name[:MAX_NAME_CHARACTERS]
     folded = {one.casefold(): one for one in names}
@@ -135,7 +135,7 @@ def close_to(name: str, known: Iterable[str]) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when a known name is close to `name`, then the known names, not too many of them."""
+    """Return `; did you mean 'x'?` if a known name is close to `name`, followed by some of the known names."""
     names = sorted(known)
     close = close_to(name, names)
     hint = "" if close is None else f"; did you mean '{plain(close)}'?"
@@ -147,6 +147,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def count_of(count: int, noun: str, many: str | None = None) -> str:
-    """So many things, in words: 1 row, 2 rows, 2 batches; many: of several, if that does not just end in s or es."""
+    """Return a count with its noun: 1 row, 2 rows, 2 batches; many: the plural, if it does not end in s or es."""
     several = many or (f"{noun}es" if noun.endswith("ch") else f"{noun}s")
     return f"{count:,} {noun if count == 1 else several}"

@@ -1,4 +1,4 @@
-"""What this machine has left: memory, by whatever bounds it."""
+"""The memory that this process can still use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def free_memory_bytes(root: Path = Path("/")) -> int | None:
-    """How much memory this process may still take: of the machine, and of the control groups it runs in.
+    """Return the memory in bytes that the machine and the process's control groups leave free, or None if unknown.
 
-    root: where the system's files are. None where nothing tells.
+    root: the folder that contains proc and sys.
     """
     found = [*_of_the_machine(root), *_of_control_groups(root)]
     return max(0, min(found)) if found else None
@@ -28,7 +28,7 @@ def _of_the_machine(root: Path) -> Iterator[int]:
 
 
 def _of_control_groups(root: Path) -> Iterator[int]:
-    """What each of the groups leaves, from the process's own up to the outermost; version 2, then version 1."""
+    """Yield the free memory of each control group, from the process's own to the outermost; version 2, then 1."""
     for line in _read(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         kinds, _, own = rest.partition(":")
@@ -43,7 +43,7 @@ def _left(place: Path, own: str, *, limit: str, used: str) -> Iterator[int]:
     group = place / own.lstrip("/")
     while True:
         for most in _numbers(_read(group / limit)):
-            # What was read from files and lies idle is given back when it is needed.
+            # The inactive page cache is reclaimed on demand.
             idle = sum(_numbers(_entry(group / "memory.stat", "inactive_file")))
             yield most - max(sum(_numbers(_read(group / used))) - idle, 0)
         if group == place or place not in group.parents:
@@ -52,12 +52,12 @@ def _left(place: Path, own: str, *, limit: str, used: str) -> Iterator[int]:
 
 
 def _entry(path: Path, name: str) -> str:
-    """The value of a name in a file of names and values."""
+    """Return the value of a name in a file of names and values."""
     return next((line.split()[1] for line in _read(path).splitlines() if line.split()[:1] == [name]), "")
 
 
 def _numbers(text: str) -> list[int]:
-    """The number that a text is, if it is one: there is no limit where it says "max"."""
+    """Return the number that the text is, if it is one: "max" means no limit."""
     return [int(text)] if text.strip().isdigit() else []
 
 

@@ -20,13 +20,13 @@ OptionKind = Literal["integer", "number", "choice", "text"]
 
 @dataclass(frozen=True)
 class About:
-    """What an option means and which values it may take.
+    """The meaning of an option and its permitted values.
 
-    meaning: what it is, in a few words.
+    meaning: a short description.
     least: the lower end of its range, included.
     above: the lower end of its range, excluded.
     most: the upper end of its range, included.
-    when: another option and the value of it without which this one plays no part.
+    when: another option, and its value under which this option has an effect.
     """
 
     meaning: str
@@ -46,10 +46,10 @@ class About:
 class Option:
     """One option of a problem, a policy class or an algorithm.
 
-    name: what it is called.
-    kind: what its values are.
-    default: its value unless another is given.
-    about: what it means, and which values it may take.
+    name: its name.
+    kind: the type of its values.
+    default: its default value.
+    about: its meaning and its permitted values.
     choices: the values of a choice.
     """
 
@@ -65,7 +65,7 @@ class Option:
 
     @property
     def permitted(self) -> str:
-        """The values it may take, in words."""
+        """The permitted values, in words."""
         if self.kind == "choice":
             return " or ".join(self.choices)
         if self.kind == "text":
@@ -74,7 +74,7 @@ class Option:
         return spell_range(noun, least=self.about.least, above=self.about.above, most=self.about.most)
 
     def read(self, text: str) -> OptionValue:
-        """The value that `text` spells."""
+        """Return the value of `text`; raise InputError if it is not permitted."""
         if self.kind in ("choice", "text"):
             return self.check(text)
         try:
@@ -85,7 +85,7 @@ class Option:
             raise self._error(text) from None
 
     def check(self, value: object) -> OptionValue:
-        """The value in its own type, when it is permitted."""
+        """Return the value in the option's type; raise InputError if it is not permitted."""
         if self.kind == "choice":
             if not isinstance(value, str) or value not in self.choices:
                 raise InputError(f"{self.name} must be {self.permitted}, got '{plain(value)}'{self._hint(value)}")
@@ -126,7 +126,7 @@ class Option:
 
 
 def declared_options(function: Callable[..., object]) -> tuple[Option, ...]:
-    """The options that a function's parameters declare, in order; those without an `About` are no options."""
+    """Return the options that a function's parameters declare by an `About`, in order."""
     hints = get_type_hints(function, include_extras=True)
     return tuple(
         _declared(name, hints[name], parameter.default)
@@ -136,17 +136,17 @@ def declared_options(function: Callable[..., object]) -> tuple[Option, ...]:
 
 
 def check_options(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, OptionValue]:
-    """The values of the options that were given, in their own types, when `of` has them."""
+    """Return the given values in the options' types; raise InputError if `of` has no such option."""
     return {name: option.check(given[name]) for name, option in _asked(given, known, of=of).items()}
 
 
 def read_options(given: Mapping[str, str], known: Sequence[Option], *, of: str) -> dict[str, OptionValue]:
-    """The values that the texts of a spec spell, when `of` has such options."""
+    """Return the values of a spec's texts; raise InputError if `of` has no such option."""
     return {name: option.read(given[name]) for name, option in _asked(given, known, of=of).items()}
 
 
 def _asked(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> dict[str, Option]:
-    """The options that are asked for by their names."""
+    """Return the given options by name; raise InputError if one is unknown."""
     by_name = {option.name: option for option in known}
     for name in given:
         if name not in by_name:
@@ -156,7 +156,7 @@ def _asked(given: Mapping[str, object], known: Sequence[Option], *, of: str) -> 
 
 
 def parse_spec(spec: str, *, of: str = "problem") -> tuple[str, dict[str, str]]:
-    """`name:key=value,key=value` as its name and the text of each option; `of` is what it names."""
+    """Split `name:key=value,key=value` into its name and the text of each option; `of`: the kind of thing named."""
     name, colon, rest = (part.strip() for part in text(spec, name=f"spec, the {of} by its name,").partition(":"))
     if not name:
         raise InputError(f"'{plain(spec)}' names no {of}; write name:key=value,key=value")

@@ -1,7 +1,7 @@
-"""How long computations say what they are doing: one line of words at a time, to whoever listens.
+"""Report the progress of long computations, one line of text at a time.
 
-Most are handed their listener. What lies deep below, where nobody hands one down, is overheard: `heard_by` says who
-hears it, and `count_aloud` is how it speaks.
+Most functions take a callback as an argument. Code too deep to be passed one uses a context variable: `heard_by` sets
+the callback, and `count_aloud` reports to it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _hearer: ContextVar[tuple[Progress, float] | None] = ContextVar("hearer", defaul
 
 
 def silent(_: str) -> None:
-    """Nobody listens."""
+    """Ignore the message."""
 
 
 def listener(progress: Progress | None) -> Progress:
-    """Who listens, if anybody does."""
+    """Return the callback, or `silent` if there is none; raise InputError if it is not callable."""
     if progress is None:
         return silent
     function(progress, name="progress")
@@ -34,13 +34,13 @@ def listener(progress: Progress | None) -> Progress:
 
 
 def prefixed(tell: Progress, what: str) -> Progress:
-    """The same listener, told of what the words belong to."""
+    """Return a callback that puts `what` and a colon before each message."""
     return lambda text: tell(f"{what}: {text}")
 
 
 @contextmanager
 def heard_by(tell: Progress, *, every_seconds: float = SECONDS_BETWEEN_WORDS) -> Generator[None]:
-    """Within this, searches are overheard, but no more often than that."""
+    """Within this context `count_aloud` and searches report to `tell`, at most once per `every_seconds`."""
     before = _hearer.set((tell, every_seconds))
     try:
         yield
@@ -49,12 +49,12 @@ def heard_by(tell: Progress, *, every_seconds: float = SECONDS_BETWEEN_WORDS) ->
 
 
 def hearer() -> tuple[Progress, float] | None:
-    """Who overhears searches, and how many seconds there should be between words; nobody by default."""
+    """Return the callback of `heard_by` and the seconds between its messages; None outside that context."""
     return _hearer.get()
 
 
 def count_aloud(what: str, count: int) -> Callable[[], None]:
-    """To be called whenever one of `count` pieces is done, from any thread; now and then it says how many are."""
+    """Return a function to call, from any thread, when one of `count` pieces is done; it reports the count."""
     hearer = _hearer.get()
     if hearer is None:
         return _nothing
@@ -74,4 +74,4 @@ def count_aloud(what: str, count: int) -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """Nobody hears it."""
+    """Report nothing."""

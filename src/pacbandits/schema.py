@@ -14,10 +14,9 @@ from typing import Any, NoReturn, TypeVar, cast
 from pacbandits.checks import finite, is_real, is_whole, read_rate
 from pacbandits.errors import InputError, plain
 
-# Values out of JSON that a stranger may have written: each is what it should be, or a sentence says that it is not.
-#
-# Nothing is made to fit: 3000.5 is no whole number, 1 is no flag and "3" is no number. Limits are checked before
-# anything is made from a value, so that what reading takes is in proportion to the file.
+# Checks of values from untrusted JSON: each returns a value of the right type or raises InputError. Nothing is coerced:
+# 3000.5 is not an integer, 1 is not a boolean, "3" is not a number. Limits are checked before anything is built from a
+# value, so that the cost of reading is proportional to the file.
 
 
 Json = dict[str, Any]
@@ -25,11 +24,11 @@ Row = TypeVar("Row", bound=tuple[float, ...])
 
 MAX_TEXT_CHARACTERS = 10_000
 MAX_ITEMS = 2**23
-MAX_WHOLE_NUMBER = 2**53  # beyond it a double skips some
+MAX_WHOLE_NUMBER = 2**53  # beyond it a double skips integers
 
 
 def check_characters(text: str, *, name: str) -> None:
-    """Raise where a text has half a character (a lone surrogate), which no file can hold."""
+    """Raise InputError if a text contains a lone surrogate, which no file can hold."""
     if not text.isascii():
         try:
             text.encode("utf-8")
@@ -38,7 +37,7 @@ def check_characters(text: str, *, name: str) -> None:
 
 
 def whole_number(value: object, *, name: str, least: int = 0, most: int = MAX_WHOLE_NUMBER) -> int:
-    """A whole number from `least` to `most`; not 3.0, and not true."""
+    """Return a whole number from `least` to `most`; 3.0 and true are refused."""
     if not is_whole(value):
         raise InputError(f"{name} must be a whole number, got {described(value)}")
     if not least <= value <= most:
@@ -47,7 +46,7 @@ def whole_number(value: object, *, name: str, least: int = 0, most: int = MAX_WH
 
 
 def number(value: object, *, name: str, least: float = -math.inf, most: float = math.inf) -> float:
-    """A finite number from `least` to `most`; not true, and no text that spells one."""
+    """Return a finite number from `least` to `most`; true and text are refused."""
     if not is_real(value):
         raise InputError(f"{name} must be a number, got {described(value)}")
     if (made := finite(value)) is None:
@@ -58,7 +57,7 @@ def number(value: object, *, name: str, least: float = -math.inf, most: float = 
 
 
 def rate(value: object, *, name: str) -> float:
-    """A finite number, or text that spells one as people write rates: "5%"."""
+    """Return a finite number, also from text as people write rates: "5%"."""
     if not isinstance(value, str):
         return number(value, name=name)
     try:
@@ -70,14 +69,14 @@ def rate(value: object, *, name: str) -> float:
 
 
 def flag(value: object, *, name: str) -> bool:
-    """True or false, and nothing that only passes for it."""
+    """Return true or false; other values are refused."""
     if not isinstance(value, bool):
         raise InputError(f"{name} must be true or false, got {described(value)}")
     return value
 
 
 def text(value: object, *, name: str, most: int = MAX_TEXT_CHARACTERS) -> str:
-    """Text of at most so many characters, none of them half a character."""
+    """Return text of at most `most` characters without lone surrogates."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be text, got {described(value)}")
     if len(value) > most:
@@ -87,7 +86,7 @@ def text(value: object, *, name: str, most: int = MAX_TEXT_CHARACTERS) -> str:
 
 
 def one_of(value: object, known: Iterable[str], *, name: str) -> str:
-    """One of a few words."""
+    """Return the value if it is one of the known words."""
     words = tuple(known)
     if not isinstance(value, str) or value not in words:
         raise InputError(f"{name} must be {' or '.join(words)}, got {described(value)}")
@@ -95,7 +94,7 @@ def one_of(value: object, known: Iterable[str], *, name: str) -> str:
 
 
 def items(value: object, *, name: str, least: int = 0, most: int = MAX_ITEMS) -> list[object]:
-    """A list of no fewer and no more entries than this."""
+    """Return a list of `least` to `most` entries."""
     if not isinstance(value, list):
         raise InputError(f"{name} must be a list, got {described(value)}")
     given = cast(list[object], value)
@@ -105,14 +104,14 @@ def items(value: object, *, name: str, least: int = 0, most: int = MAX_ITEMS) ->
 
 
 def texts(value: object, *, name: str, most: int = MAX_ITEMS) -> tuple[str, ...]:
-    """A list of texts."""
+    """Return a list of texts as a tuple."""
     return tuple(text(one, name=f"entry {i} of {name}") for i, one in enumerate(items(value, name=name, most=most)))
 
 
 def numbers(
     value: object, *, name: str, shortest: int = 0, longest: int = MAX_ITEMS, least: float = -math.inf
 ) -> tuple[float, ...]:
-    """A list of finite numbers, each `least` or more."""
+    """Return a list of finite numbers, each `least` or more, as a tuple."""
     return tuple(
         one if type(one) is float and least <= one < math.inf else number(one, name=f"entry {i} of {name}", least=least)
         for i, one in enumerate(items(value, name=name, least=shortest, most=longest))
@@ -128,7 +127,7 @@ def whole_numbers(
     least: int = 0,
     most: int = MAX_WHOLE_NUMBER,
 ) -> tuple[int, ...]:
-    """A list of whole numbers from `least` to `most`."""
+    """Return a list of whole numbers from `least` to `most` as a tuple."""
     return tuple(
         one
         if type(one) is int and least <= one <= most
@@ -138,7 +137,7 @@ def whole_numbers(
 
 
 def json_object(value: object, *, name: str) -> Json:
-    """An object, its keys all text."""
+    """Return an object whose keys are all text."""
     given = cast(dict[object, object], value) if isinstance(value, dict) else None
     if given is None or not all(isinstance(key, str) for key in given):
         raise InputError(f"{name} must be an object, got {described(cast(object, value))}")
@@ -146,7 +145,7 @@ def json_object(value: object, *, name: str) -> Json:
 
 
 def same_json(one: object, other: object, *, tolerance: float = 0.0) -> bool:
-    """Whether two values of JSON are equal, true not being 1; tolerance: relative, of numbers that are not whole."""
+    """Return whether two JSON values are equal (true is not 1); tolerance: relative, for floats."""
     if isinstance(one, dict) and isinstance(other, dict):
         mine, theirs = cast(Json, one), cast(Json, other)
         return mine.keys() == theirs.keys() and all(
@@ -161,7 +160,7 @@ def same_json(one: object, other: object, *, tolerance: float = 0.0) -> bool:
 
 
 def described(value: object) -> str:
-    """What was given, in a few plain words whatever it is."""
+    """Return a short description of any value, for messages."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, int) and abs(value) > 10**20:
@@ -183,10 +182,10 @@ def _range(least: float, most: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """The fields of one JSON object, each read by its name and checked.
+    """The fields of one JSON object, read by name and checked.
 
     given: the object.
-    of: what it is, in words: "certificate".
+    of: the noun for the object in messages: "certificate".
     """
 
     given: Mapping[str, object]
@@ -194,7 +193,7 @@ class Fields:
 
     @classmethod
     def read(cls, value: object, *, of: str) -> Fields:
-        """The fields of what must be an object."""
+        """Return the fields of a value that must be an object."""
         return cls(json_object(value, name=f"the {of}"), of)
 
     def __contains__(self, name: str) -> bool:
@@ -206,11 +205,11 @@ class Fields:
         return self.given[name]
 
     def name(self, name: str) -> str:
-        """What a field is called in a sentence."""
+        """Return how messages name a field."""
         return f"the '{plain(name)}' of the {self.of}"
 
     def check_known(self, names: Iterable[str]) -> None:
-        """Raise when there are other fields than these."""
+        """Raise InputError if there are fields with other names."""
         known = set(names)
         for name in self.given:
             if name not in known:
@@ -220,87 +219,87 @@ class Fields:
                 )
 
     def whole_number(self, name: str, *, least: int = 0, most: int = MAX_WHOLE_NUMBER) -> int:
-        """A whole number from `least` to `most`."""
+        """Return a whole number from `least` to `most`."""
         return whole_number(self[name], name=self.name(name), least=least, most=most)
 
     def number(self, name: str, *, least: float = -math.inf, most: float = math.inf) -> float:
-        """A finite number from `least` to `most`."""
+        """Return a finite number from `least` to `most`."""
         return number(self[name], name=self.name(name), least=least, most=most)
 
     def number_or_null(self, name: str, *, least: float = -math.inf, most: float = math.inf) -> float | None:
-        """The same, or nothing."""
+        """Return a finite number from `least` to `most`, or None for null."""
         return None if self[name] is None else self.number(name, least=least, most=most)
 
     def flag(self, name: str) -> bool:
-        """True or false."""
+        """Return true or false."""
         return flag(self[name], name=self.name(name))
 
     def text(self, name: str, *, most: int = MAX_TEXT_CHARACTERS) -> str:
-        """Text of at most so many characters."""
+        """Return text of at most `most` characters."""
         return text(self[name], name=self.name(name), most=most)
 
     def texts(self, name: str, *, most: int = MAX_ITEMS) -> tuple[str, ...]:
-        """A list of texts."""
+        """Return a list of texts."""
         return texts(self[name], name=self.name(name), most=most)
 
     def one_of(self, name: str, known: Iterable[str]) -> str:
-        """One of a few words."""
+        """Return one of the known words."""
         return one_of(self[name], known, name=self.name(name))
 
     def items(self, name: str, *, least: int = 0, most: int = MAX_ITEMS) -> list[object]:
-        """A list of no fewer and no more entries than this."""
+        """Return a list of `least` to `most` entries."""
         return items(self[name], name=self.name(name), least=least, most=most)
 
     def numbers(
         self, name: str, *, shortest: int = 0, longest: int = MAX_ITEMS, least: float = -math.inf
     ) -> tuple[float, ...]:
-        """A list of finite numbers."""
+        """Return a list of finite numbers."""
         return numbers(self[name], name=self.name(name), shortest=shortest, longest=longest, least=least)
 
     def number_rows(self, name: str) -> list[tuple[float, ...]]:
-        """Rows of finite numbers, all of one length."""
+        """Return rows of finite numbers, all of one length."""
         own = self.name(name)
         return _even([numbers(row, name=f"row {i} of {own}") for i, row in enumerate(self.items(name))], name=own)
 
     def whole_numbers(
         self, name: str, *, shortest: int = 0, longest: int = MAX_ITEMS, least: int = 0, most: int = MAX_WHOLE_NUMBER
     ) -> tuple[int, ...]:
-        """A list of whole numbers from `least` to `most`."""
+        """Return a list of whole numbers from `least` to `most`."""
         own = self.name(name)
         return whole_numbers(self[name], name=own, shortest=shortest, longest=longest, least=least, most=most)
 
     def whole_number_rows(self, name: str) -> list[tuple[int, ...]]:
-        """Rows of whole numbers from 0 on, all of one length."""
+        """Return rows of whole numbers from 0 on, all of one length."""
         own = self.name(name)
         return _even([whole_numbers(row, name=f"row {i} of {own}") for i, row in enumerate(self.items(name))], name=own)
 
     def json_object(self, name: str) -> Json:
-        """An object."""
+        """Return an object."""
         return json_object(self[name], name=self.name(name))
 
     def fields(self, name: str, *, of: str) -> Fields:
-        """The fields of an object within this one."""
+        """Return the fields of an object within this one."""
         return Fields.read(self[name], of=of)
 
 
 def _even(rows: list[Row], *, name: str) -> list[Row]:
-    """The rows, if they have one length."""
+    """Return the rows; raise InputError unless they have one length."""
     if len({len(row) for row in rows}) > 1:
         raise InputError(f"{name} must have rows of one length")
     return rows
 
 
-# JSON that a stranger may have written, from a file or a text: sizes first, then what it says, or a sentence.
+# Reading JSON from untrusted files and texts: sizes are checked before content.
 
 
 MAX_JSON_BYTES = 2**26  # of a file
 MAX_JSON_VALUES = 2**23  # in a file: a value takes up to about 100 bytes once it is read
 MAX_JSON_DEPTH = 100
-MAX_PATH_CHARACTERS = 200  # shown
+MAX_PATH_CHARACTERS = 200  # in messages
 
 
 def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES, max_values: int = MAX_JSON_VALUES) -> object:
-    """What a file holds in JSON, as `parse_json` reads it."""
+    """Return the JSON value of a file, under the limits of `parse_json`."""
     path = Path(path)
     shown = plain(path, most=MAX_PATH_CHARACTERS)
     try:
@@ -330,10 +329,11 @@ def _first_bytes(path: Path, count: int) -> bytes:
 
 
 def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> object:
-    """What a text says in JSON.
+    """Return the JSON value of a text.
 
-    Refused are a text of too many values (told before any is made), a key that stands twice, numbers that are none or
-    beyond a double, values nested too deep, and halves of characters.
+    Raises:
+        InputError: For too many values (counted before parsing), a repeated key, NaN, infinities or numbers beyond a
+            double, values nested too deep, or lone surrogates.
     """
     if text.count(",") + text.count("[") + text.count("{") > max_values:
         raise InputError(f"{name} is too large to be read: more than {max_values:,} values")
@@ -362,9 +362,9 @@ def parse_json(text: str, *, name: str, max_values: int = MAX_JSON_VALUES) -> ob
 
 
 def json_text(value: object, *, indent: int | None = None, default: Callable[[object], object] | None = None) -> str:
-    """A value as JSON that is safe to look at: what is no visible character is escaped, and comes back as it was.
+    """Serialise a value to JSON in which every character that is not visible is escaped, losslessly.
 
-    default: makes what JSON knows of what it does not.
+    default: converts values that JSON does not support.
     """
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=default)
     if all(line.isprintable() for line in text.split("\n")):
@@ -373,7 +373,7 @@ def json_text(value: object, *, indent: int | None = None, default: Callable[[ob
 
 
 def _check_within(value: object, *, name: str) -> None:
-    """Raise where a value, or one within it, is nested too deep, beyond a double, or half a character."""
+    """Raise InputError if a value is nested too deep or contains a number beyond a double or a lone surrogate."""
     level: list[object] = [[value]]
     for _ in range(MAX_JSON_DEPTH + 1):
         deeper: list[object] = []

@@ -1,4 +1,4 @@
-"""Where big sums are made: threads, streams of row blocks, Dask, CUDA."""
+"""Engines that compute sums over rows: threads, streams of row blocks, Dask, CUDA."""
 
 from pacbandits.engines.base import ROWS_PER_BLOCK, Aggregation, ContextsSource, Engine, LogSource, Source, Sums
 from pacbandits.engines.local import Local

@@ -1,9 +1,9 @@
-"""Where big sums are made: what is asked of rows, where rows come from, and who adds up.
+"""Protocols of the engines: sources of rows, aggregations over them, and engines that compute the sums.
 
-Rows are numbered as they stand, and cut into blocks of `ROWS_PER_BLOCK`: the same ones however files are cut, whoever
-works, and in whatever order. A question makes partial sums of a block, always whole numbers in 64 bits (a real number
-is rounded to a multiple of a power of two, row by row or block by block). Sums of whole numbers are exact, so that
-every engine gives the same bits, with any number of workers, and after some of them died.
+Rows are numbered in order and split into blocks of `ROWS_PER_BLOCK`: the blocks do not depend on files, workers or
+order. An aggregation computes partial sums of a block, always as 64-bit integers (a real number is rounded to a
+multiple of a power of two, row by row or block by block). Sums of integers are exact, so every engine gives the same
+bits with any number of workers, also after some of them died.
 """
 
 from __future__ import annotations
@@ -25,62 +25,62 @@ Sums = tuple[NDArray[np.int64], ...]
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows of a log, in memory or in files. It can be sent to another process that sees the same files.
+    """Rows of a log, in memory or in files; picklable, for other processes that see the same files.
 
-    n_rows: how many there are.
+    n_rows: the number of rows.
     """
 
     @property
     def n_rows(self) -> int: ...
 
     def blocks(self, first: int, last: int) -> Iterator[Log]:
-        """The blocks from number `first` up to and without `last`, one after the other, each with all its rows."""
+        """Yield the complete blocks from number `first` up to, not including, `last`."""
         ...
 
     def stripes(self, *, most_blocks: int) -> Sequence[range]:
-        """All blocks in runs of at most so many, each of which is read without much that belongs to another."""
+        """Return all blocks in runs of at most `most_blocks`, each of which can be read with little overlap."""
         ...
 
 
 class Aggregation(Protocol):
-    """What is to be summed over all rows. It can be sent to another process."""
+    """A quantity to sum over all rows; picklable."""
 
     def begin(self) -> Sums:
-        """Nothing yet: arrays of zeros."""
+        """Return arrays of zeros to add to."""
         ...
 
     def add(self, number: int, block: Log, sums: Sums) -> None:
-        """Add to sums, in place, what the block of this number comes to."""
+        """Add the contribution of block `number` to `sums`, in place."""
         ...
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Who adds up.
+    """An engine that computes the sums of an aggregation.
 
-    name: what it is called.
+    name: its name.
     """
 
     @property
     def name(self) -> str: ...
 
     def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
-        """The sums of a question over all rows; what: is being done, in words, for whoever listens."""
+        """Return the sums of a question over all rows; what: the task in words, for progress messages."""
         ...
 
 
 @runtime_checkable
 class Closable(Protocol):
-    """What holds something that has to be given back."""
+    """An object with resources to release."""
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class CardEngine(Engine, Protocol):
-    """An engine with a memory of its own.
+    """An engine with device memory.
 
-    card_bytes: how much that is; None where it does without.
+    card_bytes: the size of that memory; None if there is no device.
     """
 
     @property
@@ -88,30 +88,30 @@ class CardEngine(Engine, Protocol):
 
 
 def count_blocks(n_rows: int) -> int:
-    """How many blocks so many rows are."""
+    """Return the number of blocks of `n_rows` rows."""
     return -(-n_rows // ROWS_PER_BLOCK)
 
 
 def add_to(sums: Sums, more: Sums) -> None:
-    """Add partial sums to others, in place."""
+    """Add partial sums `more` to `sums`, in place."""
     for mine, theirs in zip(sums, more, strict=True):
         mine += theirs
 
 
 def even_stripes(n_rows: int, *, most_blocks: int) -> list[range]:
-    """All blocks of so many rows in runs of at most so many."""
+    """Return all blocks of `n_rows` rows in runs of at most `most_blocks`."""
     count = count_blocks(n_rows)
     return [range(first, min(first + most_blocks, count)) for first in range(0, count, most_blocks)]
 
 
-# Rows that lie in memory, of logs and of contexts alone.
+# Sources of rows in memory: logs and contexts.
 
 
 @dataclass(frozen=True, eq=False)
 class LogSource:
     """The rows of a log.
 
-    log: these.
+    log: the log.
     """
 
     log: Log
@@ -131,9 +131,9 @@ class LogSource:
 
 @dataclass(frozen=True, eq=False)
 class ContextsSource:
-    """The rows of contexts, as a log in which nothing was ever done: one action, always played, that earned nothing.
+    """The rows of contexts as a log: a single action, always played, with reward 0.
 
-    contexts: these, which all count alike.
+    contexts: the contexts; their weights are ignored.
     """
 
     contexts: Contexts
@@ -152,21 +152,21 @@ class ContextsSource:
 
 
 def log_of_contexts(contexts: Contexts) -> Log:
-    """Contexts as a log in which nothing was ever done."""
+    """Return contexts as a log with a single action that is always played and has reward 0."""
     n = len(contexts)
     none = np.zeros(n, dtype=np.int64)
     return Log(contexts, none, np.zeros(n), np.ones((n, 1)), rounds=none, repeats=np.ones(n, dtype=np.int64))
 
 
-# Several questions in one pass over the rows: reading them is what takes longest.
+# Several aggregations in one pass: reading the rows takes longest.
 
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Questions that are asked together.
+    """Several aggregations as one.
 
-    questions: these.
-    lengths: how many arrays each adds to.
+    questions: the aggregations.
+    lengths: the number of arrays of each.
     """
 
     questions: tuple[Aggregation, ...]
@@ -180,12 +180,12 @@ class Together:
             question.add(number, block, own)
 
     def split(self, sums: Sums) -> list[Sums]:
-        """The sums of each question."""
+        """Return the sums of each aggregation."""
         ends = list(accumulate(self.lengths, initial=0))
         return [sums[start:end] for start, end in pairwise(ends)]
 
 
 def ask_together(engine: Engine, source: Source, questions: Sequence[Aggregation], *, what: str) -> list[Sums]:
-    """The sums of several questions, in one pass."""
+    """Return the sums of several aggregations, in one pass."""
     asked = Together(tuple(questions), tuple(len(question.begin()) for question in questions))
     return asked.split(engine.ask(source, asked, what=what))

@@ -1,8 +1,8 @@
-"""Sums and simulations by the processes of a Dask cluster: of this machine, or of many.
+"""Sums and simulations by worker processes of a Dask cluster, on this machine or many.
 
-Partial sums are of whole numbers, so that it makes no difference who adds up which rows, in what order, or twice after
-a worker died. Each task adds up many blocks: there are a few tasks for each worker, and at any time only so many of
-their sums exist, however large they are.
+Partial sums are integers, so the result does not depend on which worker sums which rows, on the order, or on
+repetitions after a worker died. Each task sums many blocks: there are a few tasks per worker, and only a limited number
+of their sums exist at any time, however large they are.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from pacbandits.progress import hearer
 from pacbandits.records import Log
 from pacbandits.version import __version__
 
-# A Dask cluster, started here or connected to: submit tasks, wait for results, report lost workers in one sentence.
+# A Dask cluster, started here or connected to: submit tasks, wait for results, report lost workers.
 
 
-CONNECT_SECONDS = 8.0  # for a scheduler to answer, and for its first worker to come
-ANSWER_SECONDS = 20.0  # for a scheduler that is busy
-NO_WORKER_SECONDS = 30.0  # without any, of which some may be about to come back
-LOOK_SECONDS = 1.0  # between looks at whether anybody is still there
+CONNECT_SECONDS = 8.0  # for a scheduler to answer, and for its first worker to connect
+ANSWER_SECONDS = 20.0  # for a busy scheduler
+NO_WORKER_SECONDS = 30.0  # without any worker, as some may reconnect
+LOOK_SECONDS = 1.0  # between checks for workers
 CLOSE_SECONDS = 5.0
 
-# Asked in words that a worker understands without this package.
+# An expression that a worker can evaluate without this package.
 _VERSION = "__import__('pacbandits.version', fromlist=['version']).__version__"
-# What distributed raises when whoever it talks to is gone; some of it is no Exception.
+# The exceptions of distributed for a lost connection; some do not derive from Exception.
 _GONE = (CancelledError, asyncio.CancelledError, OSError, TimeoutError)
 _SETTINGS: dict[str, object] = {
-    "distributed.admin.large-graph-warning-threshold": "1 TB",  # rows of a log that lies in memory travel with tasks
+    "distributed.admin.large-graph-warning-threshold": "1 TB",  # rows of a log in memory travel with tasks
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS} s",
 }
 _OF_OUR_OWN: dict[str, object] = {
-    # Dask's own list also has memory given back at once, which takes longer than to compute.
+    # Dask's default also returns memory at once, which takes longer than the computation.
     "distributed.nanny.pre-spawn-environ": ONE_THREAD,
-    # Else a worker that has died twice within a while would be given up, though it is about to come back.
+    # Else a worker that died twice in a short time would not be restarted.
     "distributed.deploy.lost-worker-timeout": "100 days",
 }
 
@@ -67,10 +67,10 @@ _OF_OUR_OWN: dict[str, object] = {
 class Cluster:
     """A connection to the workers of a Dask scheduler.
 
-    client: of distributed.
+    client: the client of distributed.
     scheduler: its address.
-    dashboard: where it can be watched, if anywhere.
-    own: what was started for this, and ends with it; nothing of somebody else's cluster.
+    dashboard: the address of its dashboard, if it has one.
+    own: resources started for this cluster and closed with it; empty for an existing cluster.
     """
 
     client: Any
@@ -79,17 +79,17 @@ class Cluster:
     own: ExitStack
 
     def slots(self) -> int:
-        """How many tasks can be done at once."""
+        """Return the number of tasks that can run at once."""
         with self.reaching():
             return sum(dict(self.client.nthreads(callback_timeout=ANSWER_SECONDS)).values())
 
     def hand_out(self, function: Callable[..., object], *arguments: object, name: str) -> Any:
-        """Have a function called by some worker; a future."""
+        """Submit a function call to the workers; return its future."""
         with self.reaching(), _configured(_SETTINGS):
             return self.client.submit(function, *arguments, key=f"{name}-{uuid4().hex}", pure=False)
 
     def first_done(self, tasks: Iterable[Any], *, until: float = math.inf) -> list[Any]:
-        """Those of the tasks that are done, as soon as there is one; none when time is up before."""
+        """Wait for the first finished tasks and return them; return none at the time `until`."""
         alone_since: float | None = None
         while True:
             left = until - monotonic()
@@ -111,7 +111,7 @@ class Cluster:
                 raise InputError(f"no worker is left at {self.scheduler}; start some there, then start this again")
 
     def result(self, task: Any) -> Any:
-        """What came of a task that is done; raises what is wrong in a sentence."""
+        """Return the result of a finished task; raise InputError if it failed."""
         try:
             with self.reaching():
                 found = self.client.gather(task)
@@ -129,14 +129,14 @@ class Cluster:
         return found
 
     def forget(self, tasks: Iterable[Any]) -> None:
-        """No longer want what comes of tasks; those that nobody has begun are not."""
-        for one in tasks:  # to cancel them is a scheduler's undoing, where others depend on them that nobody wants
+        """Release tasks; those that have not started will not run."""
+        for one in tasks:  # cancelling would break the scheduler if other unwanted tasks depend on them
             with suppress(Exception, asyncio.CancelledError):
                 one.release()
 
     @contextmanager
     def reaching(self) -> Generator[None]:
-        """Within this, a scheduler that is gone is missed in a sentence, and called no more."""
+        """Within this context a lost scheduler raises InputError, and the connection is closed."""
         words = (
             f"the Dask scheduler at {self.scheduler} is gone, and what was not done yet is lost; start this again when "
             "there is one"
@@ -150,7 +150,7 @@ class Cluster:
             raise InputError(words) from None
 
     def close(self) -> None:
-        """Let go of workers, and end those that were started for this."""
+        """Close the connection, and end workers that were started for this."""
         with suppress(Exception, asyncio.CancelledError):
             self.client.close(timeout=CLOSE_SECONDS)
         with suppress(Exception, asyncio.CancelledError):
@@ -158,18 +158,18 @@ class Cluster:
 
 
 def start(workers: int) -> Cluster:
-    """Processes of this machine, as many as that, each with one thread."""
+    """Start `workers` worker processes on this machine, each with one thread."""
     distributed, own = _distributed(), ExitStack()
     own.enter_context(_configured(_OF_OUR_OWN))
     own.callback(_restore, {name: os.environ.get(name) for name in (*ONE_THREAD, "PYTHONHASHSEED")})
-    os.environ.update(ONE_THREAD)  # or what this process was given would go before
+    os.environ.update(ONE_THREAD)  # else this process's own values would take precedence
     try:
         with _configured(_SETTINGS):
             cluster = distributed.LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
-                memory_limit=0,  # what is in memory is bounded by whoever hands out tasks, and nothing goes to disk
+                memory_limit=0,  # the sender of tasks bounds the memory, and nothing is spilled to disk
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
                 preload=["pacbandits.engines.worker_tasks"],
@@ -191,7 +191,7 @@ def start(workers: int) -> Cluster:
 
 
 def call(scheduler: str) -> Cluster:
-    """The workers of a scheduler that runs already, here or elsewhere."""
+    """Connect to a running scheduler, here or elsewhere."""
     distributed = _distributed()
     try:
         _greet(scheduler)
@@ -201,7 +201,7 @@ def call(scheduler: str) -> Cluster:
         raise InputError(
             f"'{plain(scheduler)}' is no address of a Dask scheduler ({plain(error)}); one is tcp://head:8786"
         ) from None
-    except (Exception, asyncio.CancelledError):  # whatever it is that answers there
+    except (Exception, asyncio.CancelledError):  # anything may answer there
         raise InputError(
             f"no Dask scheduler answers at {plain(scheduler)} within {CONNECT_SECONDS:.0f} s; is it running ('dask "
             "scheduler' starts one), and can this machine reach it?"
@@ -216,7 +216,7 @@ def call(scheduler: str) -> Cluster:
 
 
 def _greet(scheduler: str) -> None:
-    """Raise unless a scheduler answers there: a client that finds none is long in going."""
+    """Raise unless a scheduler answers: a client without one takes long to give up."""
 
     async def ask() -> None:
         with _configured(_SETTINGS):
@@ -226,12 +226,12 @@ def _greet(scheduler: str) -> None:
     async def ask_within() -> None:
         await asyncio.wait_for(ask(), CONNECT_SECONDS)
 
-    with ThreadPoolExecutor(1) as apart:  # whoever calls may have a loop of their own
+    with ThreadPoolExecutor(1) as apart:  # the caller may run an event loop
         apart.submit(asyncio.run, ask_within()).result()
 
 
 def _check_workers(cluster: Cluster) -> None:
-    """Raise unless there are workers, all of them with this version of the package."""
+    """Raise InputError unless there are workers, all with this version of the package."""
     with cluster.reaching():
         try:
             cluster.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
@@ -255,7 +255,7 @@ def _check_workers(cluster: Cluster) -> None:
 
 
 def pack(thing: object) -> bytes:
-    """As bytes that a worker can unpack, also of a class that a script defines itself."""
+    """Pickle an object for workers, also of a class that a script defines."""
     try:
         return bytes(import_module("cloudpickle").dumps(thing))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -263,7 +263,7 @@ def pack(thing: object) -> bytes:
 
 
 def _link(client: Any) -> str | None:
-    """Where the cluster can be watched; a scheduler may have been started without."""
+    """Return the address of the dashboard, or None."""
     try:
         return str(client.dashboard_link)
     except (KeyError, AttributeError, *_GONE):
@@ -271,7 +271,7 @@ def _link(client: Any) -> str | None:
 
 
 def _restore(before: dict[str, str | None]) -> None:
-    """Variables of this process as they were: what processes that it starts should have is set in it meanwhile."""
+    """Restore environment variables that were set for the processes to start."""
     for name, value in before.items():
         if value is None:
             os.environ.pop(name, None)
@@ -280,7 +280,7 @@ def _restore(before: dict[str, str | None]) -> None:
 
 
 def _configured(settings: dict[str, object]) -> Any:
-    """Within this, Dask has these settings."""
+    """Return a context manager that sets Dask's configuration."""
     return import_module("dask").config.set(settings)
 
 
@@ -291,11 +291,11 @@ def _distributed() -> Any:
         raise InputError(f"Dask's clusters need {plain(error.name)}; pip install 'pacbandits[scale]'") from None
 
 
-TASKS_PER_WORKER = 4  # so that a slow worker, or one that died, holds up the others little
-IN_HAND_PER_SLOT = 2  # so that nobody waits for the next task
-MANY_SLOTS = 16  # from which on workers add up among themselves, so many tasks at a time
+TASKS_PER_WORKER = 4  # so that a slow or dead worker delays the others little
+IN_HAND_PER_SLOT = 2  # so that no worker waits for its next task
+MANY_SLOTS = 16  # from which workers add up sums among themselves
 TASKS_ADDED_UP = 8
-MOST_BLOCKS_SENT = 4  # at a time, of rows that lie in memory: 50 MB or so
+MOST_BLOCKS_SENT = 4  # at a time, of rows in memory: 50 MB or so
 
 Shared = TypeVar("Shared")
 Job = TypeVar("Job")
@@ -306,7 +306,7 @@ class DaskEngine:
     """The workers of a Dask cluster.
 
     name: `dask`.
-    dashboard: a link, where the work can be watched; None where a scheduler has none.
+    dashboard: the address of the dashboard; None if the scheduler has none.
     scheduler: its address.
     """
 
@@ -319,12 +319,13 @@ class DaskEngine:
         scheduler: str | None = None,
         tasks_per_worker: int = TASKS_PER_WORKER,
     ) -> None:
-        """Start workers here, or call those of a scheduler.
+        """Start workers here, or connect to those of a scheduler.
 
-        workers: how many processes are started, one a core by default; or how many of the scheduler's are used at once.
-        scheduler: its address, as tcp://head:8786; without one a cluster is started on this machine, and ended with
-            the engine.
-        tasks_per_worker: into how many parts rows are cut for each of them.
+        workers: the number of processes to start, by default one per core; or the number of the scheduler's to use at
+            once.
+        scheduler: its address, as tcp://head:8786; without one a cluster is started on this machine, and ended with the
+            engine.
+        tasks_per_worker: the number of parts of the rows for each worker.
         """
         if workers is not None:
             workers = whole_number(workers, name="--workers", least=1)
@@ -373,10 +374,10 @@ class DaskEngine:
         *,
         until: float = math.inf,
     ) -> Generator[Made]:
-        """What comes of each job, as soon as it is known, in any order.
+        """Yield the result of each job as soon as it is known, in any order.
 
-        task: a function of a module, called with what is shared and one job.
-        until: when, by `time.monotonic`, jobs are no longer waited for.
+        task: a module-level function, called with `shared` and one job.
+        until: the time, by `time.monotonic`, at which to stop waiting for jobs.
         """
 
         def begin(held: Any, job: Job) -> Any:
@@ -386,16 +387,16 @@ class DaskEngine:
             yield made
 
     def _begin(self, task: Callable[..., object], held: Any, job: object, *sent: Any) -> Any:
-        """Have a task done; a future. What is held and was sent are futures, too."""
+        """Submit a task; return its future. `held` and `sent` are futures, too."""
         name = f"pacbandits-{task.__name__}"
         return self._cluster.hand_out(do, __version__, task, held, pack(job), *sent, name=name)
 
     def _send(self, thing: object) -> Any:
-        """Have workers hold something; a future."""
+        """Send an object to the workers; return its future."""
         return self._cluster.hand_out(unpack, __version__, pack(thing), name="pacbandits-sent")
 
     def _rows_of(self, source: Source, *, tasks: int) -> _PartitionedRows:
-        """Rows cut into parts; those in memory as they were when they were first asked for, as workers hold them."""
+        """Return the rows in parts; rows in memory keep the parts of their first use, which workers hold."""
         if not isinstance(source, LogSource):
             return _PartitionedRows(_cut(source, tasks=tasks), source.n_rows)
         if source.log not in self._held_rows:
@@ -404,7 +405,7 @@ class DaskEngine:
         return replace(self._held_rows[source.log], log=source.log)
 
     def _sent(self, rows: _PartitionedRows, number: int) -> list[Any]:
-        """What a part's rows are held as, if they lie in memory: they are sent once, and many questions asked."""
+        """Return the future of a part's rows, if they are in memory: they are sent once, for many aggregations."""
         if rows.log is None:
             return []
         if number not in rows.held:
@@ -422,9 +423,9 @@ class DaskEngine:
         most: int,
         until: float = math.inf,
     ) -> Generator[tuple[Job, Any]]:
-        """Each job with what comes of it, at most so many of them in hand at once.
+        """Yield each job with its result; at most `most` of them are submitted at once.
 
-        begin: makes a future of what workers hold, a future too, and of a job.
+        begin: makes a future from that of `shared` and a job.
         """
         cluster, in_hand = self._cluster, dict[Any, Job]()
         held = self._send(shared)
@@ -446,25 +447,25 @@ class DaskEngine:
             cluster.forget([*in_hand, held])
 
     def _in_hand(self, slots: int) -> int:
-        """How many tasks workers are given at once."""
+        """Return the number of tasks to submit at once."""
         return self._most or IN_HAND_PER_SLOT * slots
 
     def _slots(self) -> int:
-        """How many tasks are done at once; some worker may be on its way back."""
+        """Return the number of tasks that run at once; at least 1, as a worker may be reconnecting."""
         found = max(1, self._cluster.slots())
         return found if self._most is None else min(found, self._most)
 
     def _listen(self, heard: _Counted | None) -> None:
-        """Hear how far workers are, or no longer."""
+        """Subscribe to the workers' progress events, or unsubscribe."""
         if heard is None or heard.name is not None:
-            with suppress(Exception):  # words that nobody hears are no reason to stop
+            with suppress(Exception):  # progress messages are optional
                 if heard is None:
                     self._cluster.client.unsubscribe_topic(TOPIC)
                 else:
                     self._cluster.client.subscribe_topic(TOPIC, heard)
 
     def close(self) -> None:
-        """Let the workers go; those that were started for this end."""
+        """Close the connection; workers that were started for this end."""
         self._held_rows.clear()
         self._cluster.close()
 
@@ -478,7 +479,7 @@ class DaskEngine:
 
 
 class _Counted:
-    """Rows that are done, task by task: one that is begun again after its worker died is not counted twice."""
+    """Rows done, by task: a task repeated after its worker died is not counted twice."""
 
     def __init__(self, more: Callable[[int], None], name: str | None) -> None:
         self.more, self.name = more, name
@@ -486,7 +487,7 @@ class _Counted:
         self.lock = Lock()
 
     def reach(self, task: int, rows: int) -> None:
-        """So many rows of a task are done, for all that is known by now."""
+        """Record that `rows` rows of a task are done."""
         with self.lock:
             more = rows - self.rows.get(task, 0)
             if more > 0:
@@ -494,7 +495,7 @@ class _Counted:
                 self.more(more)
 
     def __call__(self, event: tuple[float, dict[str, Any]]) -> None:
-        """What a worker said."""
+        """Handle a progress event of a worker."""
         _, said = event
         if said["of"] == self.name:
             self.reach(said["task"], said["rows"])
@@ -502,12 +503,12 @@ class _Counted:
 
 @dataclass(frozen=True, eq=False)
 class _PartitionedRows:
-    """Rows cut into parts.
+    """Rows in parts.
 
-    parts: runs of blocks, for each task.
-    n_rows: of all.
-    log: where they lie in memory.
-    held: futures of what workers were sent of that, by part.
+    parts: the runs of blocks of each task.
+    n_rows: the number of all rows.
+    log: the log, if it is in memory.
+    held: the futures of its parts that were sent to workers.
     """
 
     parts: list[tuple[range, ...]]
@@ -516,12 +517,12 @@ class _PartitionedRows:
     held: dict[int, Any] = field(default_factory=dict[int, Any])
 
     def count(self, number: int) -> int:
-        """The rows of a part."""
+        """Return the number of rows of a part."""
         return sum(len(rows_of(stripe, self.n_rows)) for stripe in self.parts[number])
 
 
 def _cut(source: Source, *, tasks: int) -> list[tuple[range, ...]]:
-    """Runs of blocks for each task, about as many blocks in each."""
+    """Return runs of blocks for each task, with about the same number of blocks each."""
     most = max(1, -(-count_blocks(source.n_rows) // tasks))
     parts: list[tuple[range, ...]] = []
     room = 0

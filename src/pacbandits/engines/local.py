@@ -1,4 +1,4 @@
-"""Sums made by the cores of this machine: of rows in memory, or of files that are read as they are needed."""
+"""Compute sums on the cores of this machine, over rows in memory or streamed from files."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pacbandits.progress import hearer
 from pacbandits.records import Log
 from pacbandits.records.log import digest_log
 
-# How far a sum over rows has come, and when it will be done.
+# Progress messages of a sum over rows, with the time left.
 
 
-MIN_FORETOLD_SECONDS = 2.0  # since the start, before which nobody could say
+MIN_FORETOLD_SECONDS = 2.0  # after the start, before a prediction is shown
 
 
 def count_rows_aloud(what: str, n_rows: int, *, started: float) -> Callable[[int], None]:
-    """To be called with the rows of each block that is done, from any thread; now and then it says how many are.
+    """Return a function to call, from any thread, with the row count of each finished block; it reports progress.
 
-    started: when, by `time.monotonic`.
+    started: the start, by `time.monotonic`.
     """
     heard = hearer()
     if heard is None:
@@ -49,10 +49,10 @@ def count_rows_aloud(what: str, n_rows: int, *, started: float) -> Callable[[int
 
 
 def _nothing(count: int) -> None:
-    """Nobody hears it."""
+    """Report nothing."""
 
 
-BLOCKS_PER_STRIPE = 4  # so that every core has something to do, and little is held at once
+BLOCKS_PER_STRIPE = 4  # keeps every core busy and the memory small
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Local:
 
 
 class _Lane:
-    """A run of blocks that is read from its beginning to its end, whoever takes the next one."""
+    """A run of blocks, read in order, from which several threads take the next block."""
 
     def __init__(self, source: Source, stripe: range) -> None:
         self._source, self._stripe = source, stripe
@@ -100,19 +100,19 @@ class _Lane:
         return len(self._stripe)
 
     def next(self) -> tuple[int, Log] | None:
-        """The next block and its number; None where there are no more."""
+        """Return the number of the next block and the block, or None after the last."""
         with self._lock:
             if self._blocks is None:
                 blocks = self._source.blocks(self._stripe.start, self._stripe.stop)
                 self._blocks = iter(zip(self._stripe, blocks, strict=True))
             found = next(self._blocks, None)
             if found is None:
-                self._blocks = iter(())  # what is used up still holds the last block
+                self._blocks = iter(())  # the old iterator would keep the last block alive
             return found
 
 
 def _own_and_others(left: Iterator[_Lane], lanes: list[_Lane], lock: Lock) -> Iterator[_Lane]:
-    """Lanes that nobody has begun, as long as there are any; then those of others, to help them."""
+    """Yield the lanes that no thread has started; then all lanes, to help other threads finish theirs."""
     while True:
         with lock:
             own = next(left, None)
@@ -122,10 +122,9 @@ def _own_and_others(left: Iterator[_Lane], lanes: list[_Lane], lock: Lock) -> It
     yield from lanes
 
 
-# What names the rows of a log wherever they are: a digest that does not depend on how files are cut.
-#
-# SHA-256 of a line that says how many rows there are, and of the digests of all blocks in their order. Each of those is
-# that of the block as a log of its own, so that blocks may be digested in any order, by whoever has them.
+# The digest of a log's rows, independent of how files are split: SHA-256 of a line with the number of rows, followed by
+# the digests of all blocks in order. Each block is digested as a log of its own, so blocks may be digested in any order
+# by any worker.
 
 
 WORDS_PER_DIGEST = 4  # of 64 bits
@@ -135,7 +134,7 @@ WORDS_PER_DIGEST = 4  # of 64 bits
 class BlockDigests:
     """The digest (blocks, 4) of each block.
 
-    n_blocks: how many there are.
+    n_blocks: the number of blocks.
     """
 
     n_blocks: int
@@ -148,13 +147,13 @@ class BlockDigests:
 
 
 def digest_source(source: Source, *, engine: Engine | None = None) -> str:
-    """The digest of all rows; engine: who reads them."""
+    """Return the digest of all rows; engine: the one that reads them."""
     asked = BlockDigests(count_blocks(source.n_rows))
     (found,) = (engine or Local("threads")).ask(source, asked, what="naming rows")
     return whole_digest(found, n_rows=source.n_rows)
 
 
 def whole_digest(blocks: np.ndarray[tuple[int, int], np.dtype[np.int64]], *, n_rows: int) -> str:
-    """The digest of all rows by those of blocks (blocks, 4)."""
+    """Return the digest of all rows from the digests (blocks, 4) of their blocks."""
     head = f"{n_rows} rows in blocks of {ROWS_PER_BLOCK}".encode()
     return hashlib.sha256(head + blocks.astype("<i8").tobytes()).hexdigest()

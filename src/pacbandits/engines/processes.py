@@ -1,7 +1,7 @@
 """Run jobs in worker processes of this machine, in parallel and in any order.
 
-A process is told on standard input what to do, and says on standard output what came of it, both pickled: nobody else
-can write to these pipes. It ends as soon as whoever started it is gone, also when that was killed.
+A process receives jobs on standard input and answers on standard output, both pickled: no other process can write to
+these pipes. It exits as soon as its parent has exited, also if the parent was killed.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Made = TypeVar("Made")
 
 MAX_WAIT_SECONDS = 3600.0  # at a time
 _LENGTH = struct.Struct("<Q")
-# Each process has one core, and several threads of a library would only be in each other's way.
+# Each process has one core; more threads of a library would only slow each other down.
 ONE_THREAD: dict[str, str] = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 _ENDED = "a process has ended before its time; is memory short?"
 
 
 class _Told(NamedTuple):
-    """What a process must know before its first job.
+    """The first message to a process.
 
-    task: a function of a module.
+    task: a module-level function.
     shared: its first argument, the same for all jobs.
     """
 
@@ -47,10 +47,10 @@ class _Told(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What came of a job.
+    """The result of a job.
 
-    refused: why it could not be done; None if it was.
-    made: what it made.
+    refused: the error message; None on success.
+    made: the return value.
     """
 
     refused: str | None
@@ -67,16 +67,16 @@ def each(
     jobs_per_process: int | None = None,
     lost: Callable[[Job], Made] | None = None,
 ) -> Generator[Made]:
-    """What comes of each job, as soon as it is known, in any order. Whoever stops asking stops the processes.
+    """Yield the result of each job as soon as it is known, in any order. Closing the generator ends the processes.
 
-    task: a function of a module, called with what is shared and one job.
-    until: when, by `time.monotonic`, jobs are no longer waited for.
-    jobs_per_process: after which another takes its place, so that what it has not given back to the system is.
-    lost: what comes of a job whose process was killed; without it that is an error.
+    task: a module-level function, called with `shared` and one job.
+    until: the time, by `time.monotonic`, at which to stop waiting for jobs.
+    jobs_per_process: the number of jobs after which a process is replaced, to return its memory to the system.
+    lost: returns the result of a job whose process was killed; without it that is an error.
     """
     coming = iter(jobs)
     first = next(coming, None)
-    if first is None:  # nothing to start processes for
+    if first is None:  # nothing to do
         return
     told = pickle.dumps(_Told(task, shared))
     results: SimpleQueue[tuple[str, Any]] = SimpleQueue()
@@ -108,7 +108,7 @@ def each(
 
 
 class _InTurn(Generic[Job]):
-    """Jobs that several threads take from, one at a time."""
+    """An iterator over jobs that several threads share."""
 
     def __init__(self, jobs: Iterator[Job]) -> None:
         self.jobs, self.lock = jobs, Lock()
@@ -122,11 +122,11 @@ class _InTurn(Generic[Job]):
 
 
 class _EndedError(Exception):
-    """A process is gone, or nobody waits for it."""
+    """The process has ended, or `end` was called."""
 
 
 class _Worker(Generic[Job]):
-    """A process, and a thread that waits for its answers."""
+    """A process, and a thread that sends it jobs and waits for its answers."""
 
     def __init__(
         self,
@@ -145,13 +145,13 @@ class _Worker(Generic[Job]):
         self.thread.start()
 
     def end(self) -> None:
-        """End the process, whatever it does, and start no other."""
+        """Kill the process and start no other."""
         with self.lock:
             self.unwanted = True
             self._stop()
 
     def _work(self) -> None:
-        """Hand over jobs one at a time."""
+        """Send jobs one at a time, until there are none."""
         try:
             for job in self.jobs:
                 try:
@@ -174,7 +174,7 @@ class _Worker(Generic[Job]):
             self.results.put(("end", None))
 
     def _do(self, job: Job) -> _Answer:
-        """What the process makes of a job."""
+        """Return the process's answer to a job."""
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -183,7 +183,7 @@ class _Worker(Generic[Job]):
             process.stdin.write(_LENGTH.pack(len(packed)) + packed)
             process.stdin.flush()
             answer = cast(_Answer, pickle.loads(_frame(process.stdout)))
-        except (OSError, ValueError, EOFError):  # the second: a pipe that was closed
+        except (OSError, ValueError, EOFError):  # ValueError: a closed pipe
             raise _EndedError from None
         self.done += 1
         if self.done >= self.most:
@@ -192,7 +192,7 @@ class _Worker(Generic[Job]):
         return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
-        """The process, started if there is none."""
+        """Return the process, started if there is none."""
         with self.lock:
             if self.unwanted:
                 raise _EndedError
@@ -204,15 +204,15 @@ class _Worker(Generic[Job]):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, **ONE_THREAD, "PYTHONPATH": _paths()},
-                start_new_session=True,  # an interruption is for the process that asked
+                start_new_session=True,  # Ctrl-C goes to the parent only
             )
         assert made.stdin is not None
-        with suppress(OSError):  # then it says no more, which is told when it is asked
+        with suppress(OSError):  # the next job reports that the process has ended
             made.stdin.write(_LENGTH.pack(len(self.told)) + self.told)
         return made
 
     def _stop(self) -> None:
-        """End the process, if there is one; the lock must be held."""
+        """Kill the process, if there is one; the lock must be held."""
         process, self.process = self.process, None
         if process is None:
             return
@@ -229,7 +229,7 @@ def _paths() -> str:
 
 
 def _frame(incoming: IO[bytes]) -> bytes:
-    """The next thing that was sent."""
+    """Return the next message; raise EOFError if it is incomplete."""
     head = incoming.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError
@@ -241,9 +241,9 @@ def _frame(incoming: IO[bytes]) -> bytes:
 
 
 def serve(frames: Iterator[bytes], outgoing: BinaryIO) -> None:
-    """Do what is asked for, until nothing more is."""
+    """Answer all jobs."""
     told = cast(_Told, pickle.loads(next(frames)))
-    with using_cores(1), spelling_options():  # the process that asked knows the spelling of its surface
+    with using_cores(1), spelling_options():  # the parent spells arguments for its own surface
         for frame in frames:
             try:
                 answer = _Answer(None, told.task(told.shared, pickle.loads(frame)))
@@ -255,16 +255,16 @@ def serve(frames: Iterator[bytes], outgoing: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Serve whoever started this process, and end when that is gone."""
+    """Serve the parent process, and exit when it has exited."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a task prints is no answer
+    os.dup2(2, 1)  # a task's prints must not mix with answers
     frames: SimpleQueue[bytes] = SimpleQueue()
 
     def listen() -> None:
         with suppress(EOFError, OSError):
             while True:
                 frames.put(_frame(incoming))
-        os._exit(0)  # nobody waits for what is being done
+        os._exit(0)  # nobody waits for the running job
 
     Thread(target=listen, daemon=True).start()
     try:

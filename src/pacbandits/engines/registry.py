@@ -1,4 +1,4 @@
-"""Engines by their names: a line for each."""
+"""The registry of engines by name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 
 @contextmanager
 def using_engine(engine: Engine | str) -> Generator[Engine]:
-    """An engine, by its name or as it is; what was started for it is ended."""
+    """Yield the engine, or make the engine of that name and close it at the end."""
     if not isinstance(engine, str):
         yield engine
         return

@@ -1,7 +1,7 @@
 """Functions that run in the worker processes of a Dask cluster.
 
-Words and things arrive packed, so that Dask does not look into them, and are unpacked only by the version that packed
-them. What is wrong comes back as words: errors would leave tracebacks in the logs of every worker.
+Arguments arrive pickled, so that Dask does not inspect them, and only the version that pickled them unpickles them.
+Errors are returned as messages: exceptions would leave tracebacks in the logs of every worker.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pacbandits.errors import InputError, spelling_options
 from pacbandits.records import Log
 from pacbandits.version import __version__
 
-TOPIC = "pacbandits-rows"  # under which workers say how far they are
+TOPIC = "pacbandits-rows"  # the topic of progress events
 SECONDS_BETWEEN_WORDS = 0.3
 
 
 @dataclass(frozen=True)
 class WorkerRefusal:
-    """What a worker could not do.
+    """An error at a worker.
 
-    words: why, and what to do about it.
+    words: the cause and the remedy.
     """
 
     words: str
@@ -37,10 +37,10 @@ class WorkerRefusal:
 
 @dataclass(frozen=True, eq=False)
 class BlockRuns:
-    """Rows that one task adds up.
+    """The rows that one task sums.
 
-    number: of the task, from 0.
-    stripes: its runs of blocks; one where the rows lie in no file, and workers were sent them.
+    number: the number of the task, from 0.
+    stripes: its runs of blocks; a single one if the rows are in no file and were sent to the worker.
     """
 
     number: int
@@ -49,11 +49,11 @@ class BlockRuns:
 
 @dataclass(frozen=True, eq=False)
 class SumTask:
-    """What all tasks of a sum share.
+    """The arguments shared by all tasks of a sum.
 
-    source: where rows come from; None where workers were sent them.
-    question: what is asked of them.
-    heard_as: by which name workers say how far they are; None where nobody listens.
+    source: the source of rows; None if they were sent to the workers.
+    question: the aggregation.
+    heard_as: the name in progress events; None if nobody listens.
     """
 
     source: Source | None
@@ -62,13 +62,13 @@ class SumTask:
 
 
 def unpack(version: str, packed: bytes) -> object:
-    """What was sent to workers, for one task or for all; a task itself, so that a worker which died is no loss."""
+    """Unpickle an argument of one task or of all. This is a task of its own, so that Dask can repeat it."""
     refused = _other_version(version)
-    return pickle.loads(packed) if refused is None else refused  # from whoever may run anything here anyway
+    return pickle.loads(packed) if refused is None else refused  # the sender may run any code here anyway
 
 
 def do(version: str, task: Callable[..., object], shared: object, packed: bytes, *sent: object) -> object:
-    """One task, with what all share, with what is its own, and with what was sent for it before."""
+    """Return the result of a task, or a refusal; shared: for all tasks, packed: its own, sent: from earlier tasks."""
     refused = _other_version(version)
     if refused is not None:
         return refused
@@ -95,7 +95,7 @@ def do(version: str, task: Callable[..., object], shared: object, packed: bytes,
 
 
 def fold(summing: SumTask, part: BlockRuns, log: Log | None = None) -> Sums:
-    """The sums of a question over some of the rows; log: these, where they lie in no file."""
+    """Return the sums of a question over some of the rows; log: these rows, if they are in no file."""
     sums, rows, last = summing.question.begin(), 0, monotonic()
     source = summing.source if log is None else LogSource(log)
     assert source is not None
@@ -111,13 +111,13 @@ def fold(summing: SumTask, part: BlockRuns, log: Log | None = None) -> Sums:
 
 
 def add_up(*several: Sums | WorkerRefusal) -> Sums | WorkerRefusal:
-    """The sums of several tasks together, so that whoever asked is sent less."""
+    """Return the sums of several tasks together, so that less is sent back."""
     total: Sums | None = None
     for one in several:
         if isinstance(one, WorkerRefusal):
             return one
         if total is None:
-            total = tuple(array.copy() for array in one)  # what a task gave belongs to Dask
+            total = tuple(array.copy() for array in one)  # results of tasks belong to Dask
         else:
             add_to(total, one)
     assert total is not None
@@ -125,7 +125,7 @@ def add_up(*several: Sums | WorkerRefusal) -> Sums | WorkerRefusal:
 
 
 def rows_of(stripe: range, n_rows: int) -> range:
-    """The rows of a run of blocks."""
+    """Return the rows of a run of blocks."""
     return range(stripe.start * ROWS_PER_BLOCK, min(stripe.stop * ROWS_PER_BLOCK, n_rows))
 
 
@@ -142,7 +142,7 @@ def _address() -> str:
 
 
 def _say(heard_as: str, number: int, rows: int) -> None:
-    with suppress(Exception):  # words that are lost are no reason to stop
+    with suppress(Exception):  # a lost progress message does no harm
         _worker().log_event(TOPIC, {"of": heard_as, "task": number, "rows": rows})
 
 
@@ -151,6 +151,6 @@ def _worker() -> Any:
 
 
 def dask_setup(worker: object) -> None:
-    """Called by Dask when a process of our own starts: Ctrl-C is for the one that started it."""
+    """Ignore Ctrl-C in a worker process of our own, which its parent handles; called by Dask at its start."""
     with suppress(ValueError):  # only the main thread may
         signal.signal(signal.SIGINT, signal.SIG_IGN)

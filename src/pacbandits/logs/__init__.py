@@ -1,4 +1,4 @@
-"""Logs of any kind: files in and out, ours and others'."""
+"""Read and write logs, in our format and in others."""
 
 from pacbandits.logs.data_set import open_contexts
 from pacbandits.logs.open_bandit import from_open_bandit

@@ -1,6 +1,6 @@
-"""Tables of those whom a policy is to act on: read for what it asks, and written again as they came with its actions.
+"""Tables of units for a policy to act on: read for its features, and written back with its actions.
 
-Columns that nobody asks about may hold anything, and are neither read into numbers nor changed.
+Columns that the policy does not use may hold anything, and are neither converted nor changed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from pacbandits.records.text_files import (
 PARQUET_ENDINGS = (".parquet", ".pq", ".parq")
 _LINES_WRITTEN_AT_ONCE = 100_000
 _BYTES_COUNTED_AT_ONCE = 2**22
-_QUOTED = r'["\r\n]'  # what must stand in quotes, with the delimiter
+_QUOTED = r'["\r\n]'  # must be quoted, as must the delimiter
 
 
 @dataclass(frozen=True, eq=False)
 class Customers:
     """A table of contexts to act on.
 
-    whole: every column as it came, a pyarrow table; of text files, text.
-    asked: the columns that were asked for, numbers as numbers.
-    contexts: what these say.
+    whole: a pyarrow table of all original columns; those of text files are text.
+    asked: the columns in use, numbers as numbers.
+    contexts: the contexts of these columns.
     """
 
     whole: Any
@@ -53,19 +53,19 @@ class Customers:
 
     @property
     def names(self) -> list[str]:
-        """Of all columns."""
+        """The names of all columns."""
         return self.whole.column_names
 
 
 @dataclass(frozen=True)
 class CustomerFeatures:
-    """What is read of a table.
+    """The columns to read from a table.
 
     numbers: the features that must be numbers.
     labels: the features that must be labels.
     ids: whether `context_id` is needed.
-    phi: whether `phi` is.
-    dates: columns of dates and times, of which features are made where the table has the column.
+    phi: whether `phi` is needed.
+    dates: columns of dates and times, from which features are computed if the table has them.
     """
 
     numbers: Sequence[str] = ()
@@ -80,13 +80,13 @@ class CustomerFeatures:
         return (*self.numbers, *self.labels)
 
     def made_in(self, names: Sequence[str]) -> dict[str, DatePart]:
-        """Features that are made of dates in a table of such columns."""
+        """Return the features that are computed from dates in a table with these columns."""
         known = date_parts(self.features, self.dates)
         return {feature: part for feature, part in known.items() if part.column in names or feature not in names}
 
 
 def read_customers(path: Path, asked: CustomerFeatures) -> Customers:
-    """A table in Parquet or CSV, of which the columns that are asked about are read as contexts."""
+    """Return a table in Parquet or CSV, with contexts from the columns in use."""
     with parquet.reading(path) as delimiter:
         if delimiter is None:
             return _customers(parquet.read_whole(path), asked)
@@ -100,14 +100,14 @@ def read_customers(path: Path, asked: CustomerFeatures) -> Customers:
 
 
 def customers_of(frame: object, asked: CustomerFeatures) -> Customers:
-    """The same of a data frame of any library that speaks Arrow."""
+    """Return the same for a data frame of any library that exports Arrow streams."""
     return _customers(arrow_table(frame), asked)
 
 
 def _customers(whole: Any, asked: CustomerFeatures, *, some: Any | None = None) -> Customers:
-    """What is asked about in a table; some: the columns of a file of text that are asked about, read as what they are.
+    """Return a table with contexts; some: the columns in use of a text file, converted to their types.
 
-    Without it, the table itself has them.
+    Without it, the columns of the table itself are used.
     """
     made = asked.made_in(whole.column_names)
     needed = _check_asked(whole, asked, made)
@@ -136,7 +136,7 @@ def _customers(whole: Any, asked: CustomerFeatures, *, some: Any | None = None) 
 
 
 def _as_numbers(column: Any) -> Any:
-    """A column of text as the numbers that it spells in the way that people write them, if it does; else as it is."""
+    """Return a text column of formatted numbers as numbers; other columns unchanged."""
     if not is_text(column.type):
         return column
     labels: list[str | None] = column.dictionary.to_pylist()
@@ -145,7 +145,7 @@ def _as_numbers(column: Any) -> Any:
 
 
 def _dates(column: Any, name: str) -> Any:
-    """A column as dates or times, of which some may be missing; raise when it holds anything else."""
+    """Return a column as dates or times, some of them missing; raise InputError if it holds anything else."""
     if is_temporal(column.type) or pa.types.is_null(column.type):
         return column
     remedy = "write it as 2024-01-31 or 2024-01-31 13:30:00"
@@ -167,7 +167,7 @@ def _spells_date(word: str) -> bool:
 
 
 def _check_asked(whole: Any, asked: CustomerFeatures, made: Mapping[str, DatePart]) -> list[str]:
-    """The columns of a table that are read, if they are there."""
+    """Return the columns to read; raise InputError if one is missing."""
     names: list[str] = whole.column_names
     check_columns(len(names))
     if whole.num_rows == 0:
@@ -183,7 +183,7 @@ def _check_asked(whole: Any, asked: CustomerFeatures, made: Mapping[str, DatePar
 
 
 def _check_quotes(path: Path, whole: Any) -> None:
-    """Raise when a quote that is never closed may have taken the rows after it into one value."""
+    """Raise InputError if an unclosed quote may have merged rows into one value."""
     if not any(pc.any(pc.match_substring(column, "\n")).as_py() for column in whole.columns):
         return
     quotes = 0
@@ -195,14 +195,14 @@ def _check_quotes(path: Path, whole: Any) -> None:
 
 
 def _column(table: Any, name: str) -> Any:
-    """A column in one piece; text as codes into its labels."""
+    """Return a column as one array; text as codes into its labels."""
     column: Any = table.column(name).combine_chunks()
     column.validate(full=True)
     return parquet.sort_labels(column) if is_plain_text(column.type) else column
 
 
 def _check_numbers(column: Any, name: str, *, texts: Any | None) -> None:
-    """Raise unless all are finite numbers. texts: as they stand in a file of text."""
+    """Raise InputError unless all are finite numbers. texts: the original text, in a text file."""
     if not is_number(column.type) and column.null_count < len(column):
         if texts is None:
             raise InputError(f"column '{plain(name)}' must hold numbers, got {plain(column.type)}; convert it")
@@ -232,13 +232,13 @@ def _spells_number(word: str) -> bool:
 
 
 def check_ending(path: Path) -> None:
-    """Raise unless `write_customers` knows what to write to a file of this name."""
+    """Raise InputError unless `write_customers` supports the file's suffix."""
     if is_zipped(path) or path.suffix.lower() not in (*DELIMITERS, *PARQUET_ENDINGS):
         raise InputError(f"'{path}' must end in .csv, .tsv or .parquet, which says how it is written")
 
 
 def write_customers(path: Path, customers: Customers, added: Mapping[str, object]) -> None:
-    """All columns as they came, and then the added ones (numpy or pyarrow arrays), as the file's name ends."""
+    """Write all original columns, then the added ones (numpy or pyarrow arrays), in the format of the file's suffix."""
     more = {name: pa.array(values) if isinstance(values, np.ndarray) else values for name, values in added.items()}
     delimiter = DELIMITERS.get(path.suffix.lower())
     try:
@@ -248,12 +248,12 @@ def write_customers(path: Path, customers: Customers, added: Mapping[str, object
             arrays = [*customers.whole.columns, *more.values()]
             _write_text(path, [*customers.names, *more], arrays, delimiter)
     except (pa.ArrowException, OSError) as error:
-        path.unlink(missing_ok=True)  # half a table would be taken for a whole one
+        path.unlink(missing_ok=True)  # half a table could be mistaken for a whole one
         raise InputError(f"cannot write {path}: {why(error)}") from None
 
 
 def _write_parquet(path: Path, customers: Customers, more: Mapping[str, Any]) -> None:
-    """Columns that were asked for have the type they were read as: of text files, the others are text."""
+    """Write Parquet; columns in use have the type they were read as, others of text files are text."""
     whole: Any = customers.whole
     arrays: list[Any] = [
         customers.asked[name] if is_plain_text(kept.type) and name in customers.asked else kept
@@ -273,7 +273,7 @@ def _write_text(path: Path, names: list[str], arrays: list[Any], delimiter: str)
 
 
 def _as_text(array: Any, name: str) -> Any:
-    """A column as text, in which what is missing is empty."""
+    """Return a column as text; missing values are empty."""
     try:
         return pc.fill_null(array.cast(pa.string()), "")
     except pa.ArrowException:
@@ -282,7 +282,7 @@ def _as_text(array: Any, name: str) -> Any:
 
 
 def _lines(columns: list[Any], delimiter: str) -> bytes:
-    """Columns of text as lines of a file, quoted where they must be."""
+    """Return text columns as lines of a file, quoted if necessary."""
     cells: list[Any] = []
     for column in columns:
         whole: Any = column.combine_chunks() if hasattr(column, "combine_chunks") else column

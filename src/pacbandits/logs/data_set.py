@@ -43,7 +43,7 @@ from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
 from pacbandits.records.text_files import naming
 
-# Make a block of a log from rows of a data set, by the columns, labels and remarks that its survey found.
+# Make a block of a log from rows of a data set, with the columns, labels and remarks of its survey.
 
 
 _NEAR_ROWS = 2**12
@@ -52,16 +52,16 @@ _UNCOUNTED = Whole(rows=0, counted={}, clocks=frozenset(), clipped=(0, 0))
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """Column names, labels and shares by which every block of a data set is made.
+    """Column names, labels and propensities with which every block of a data set is made.
 
-    options: what the reader says.
-    own: what the columns of the log are called.
-    columns: those that are read.
+    options: the options of the reader.
+    own: the names of the log's own columns.
+    columns: the columns to read.
     form: a log of one row, with the names, categories and remarks of all.
-    dates: the features that are made of dates, and how.
-    codes: of the labels of features and of the action, by column.
-    numbers: of the labels of columns that spell such, by column.
-    shares (A,): the propensities, where these are the same in all rows and not told in each; or None.
+    dates: the features computed from dates, with their parts.
+    codes: the codes of labels of features and of the action, by column.
+    numbers: the numbers that labels spell, by column.
+    shares (A,): the propensities, if they are constant and not in every row; or None.
     each: the columns of one action's propensities each, by the actions' numbers.
     """
 
@@ -77,7 +77,7 @@ class Recipe:
 
     @classmethod
     def of(cls, parts: Parts, survey: Survey, options: ReadingOptions) -> Recipe:
-        """The recipe for a data set, from its survey."""
+        """Return the recipe for a data set, from its survey."""
         log, own = survey.witnesses, Own.of(parts, options)
         features = log.contexts.names
         parsed = date_parts(features, [name for name in log.dates if name in parts.kinds])
@@ -114,7 +114,7 @@ class Recipe:
         )
 
     def make(self, table: Columns, cells: CellNames) -> Log:
-        """The log of some rows; cells: where these stand."""
+        """Return the log of some rows; cells: their names in messages."""
         n = len(next(iter(table.values())))
         try:
             return self._make(table, n, cells)
@@ -151,7 +151,7 @@ class Recipe:
         )
 
     def _actions(self, table: Columns, cells: CellNames) -> IntArray:
-        """The numbers (n,) of the actions."""
+        """Return the numbers (n,) of the actions."""
         codes = self.codes.get(self.own.action)
         column: Any = table.pop(self.own.action)
         if codes is not None and is_text(column.type):
@@ -170,7 +170,7 @@ class Recipe:
     def _propensities(
         self, table: Columns, actions: IntArray, n: int, cells: CellNames
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Propensities (n, A); where those of the played actions alone are known, the least ones (n, A), too."""
+        """Return propensities (n, A), and minimum propensities (n, A) if only those of played actions are known."""
         width = self.form.n_actions
         if self.own.listed is not None or self.each:
             full = (
@@ -224,7 +224,7 @@ class Recipe:
 
 
 def _called(kind: Any, own: Own, survey: Survey, options: ReadingOptions) -> tuple[str, ...] | None:
-    """What stands in the column of actions for each of them; None where it is their numbers."""
+    """Return the values in the action column for each action; None if they are the actions' numbers."""
     names = survey.witnesses.action_names
     if is_text(kind):
         return names if names is not None else survey.spelt[own.action]
@@ -234,13 +234,13 @@ def _called(kind: Any, own: Own, survey: Survey, options: ReadingOptions) -> tup
 
 
 def _stacked(table: Columns, each: tuple[str, ...], n: int, cells: CellNames) -> FloatArray:
-    """The columns of one action each, side by side (n, A)."""
+    """Return the columns of one action each, as an array (n, A)."""
     columns = [pop_floats(table, name, cells) for name in each]
     return _side_by_side([column for column in columns if column is not None], n)
 
 
 def _side_by_side(columns: list[FloatArray], n: int) -> FloatArray:
-    """Columns (n,) as one array (n, d), a few rows at a time, so that these stay near while all columns are written."""
+    """Return columns (n,) as one array (n, d), filled in chunks of rows that stay in the CPU cache."""
     out = np.empty((n, len(columns)))
     for start in range(0, n, _NEAR_ROWS):
         rows = slice(start, start + _NEAR_ROWS)
@@ -251,7 +251,7 @@ def _side_by_side(columns: list[FloatArray], n: int) -> FloatArray:
 
 
 def _spelt(column: Any, values: Mapping[str, float], name: str) -> Any:
-    """The numbers that a column of text spells."""
+    """Return the numbers that a text column spells."""
     labels: list[str] = column.dictionary.to_pylist()
     numbers: Any = pa.array([values.get(label) for label in labels], type=pa.float64())
     out: Any = numbers.take(column.indices)
@@ -265,12 +265,12 @@ def _spelt(column: Any, values: Mapping[str, float], name: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class FileSet:
-    """A log made of the rows of several files, in order; a `Source` of blocks for engines.
+    """A log of the rows of several files, in order; a `Source` of blocks for engines.
 
     parts: the files.
-    recipe: how rows become a log.
-    seen: what holds of all rows.
-    block_rows: how many rows a block has.
+    recipe: makes a log from rows.
+    seen: facts about all rows.
+    block_rows: the number of rows of a block.
     folder: the temporary Parquet files that text was converted to; None for Parquet.
     """
 
@@ -297,7 +297,7 @@ class FileSet:
         return self.n_rows
 
     def blocks(self, first: int, last: int) -> Iterator[Log]:
-        """The blocks from number `first` up to and without `last`."""
+        """Yield the blocks from number `first` up to, not including, `last`."""
         start, stop = first * self.block_rows, min(last * self.block_rows, self.n_rows)
         own = self.recipe.own
         called = {"action": own.action, "reward": own.reward, "propensity": own.played or "propensity"}
@@ -308,7 +308,7 @@ class FileSet:
             yield self.recipe.make(columns, SetCells(self.parts.line, called, places, self.parts))
 
     def stripes(self, *, most_blocks: int) -> Sequence[range]:
-        """All blocks in runs of at most so many, or as many as a row group has; most begin where one does."""
+        """Return all blocks in runs of at most `most_blocks` or one row group; most begin where a row group does."""
         last = -(-self.n_rows // self.block_rows)
         starts = (start // self.block_rows for start in self.parts.group_starts() if start < self.n_rows)
         cuts = sorted({*starts, last})
@@ -353,7 +353,7 @@ class FileSet:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """The remarks, and what was declared of propensities that the files do not tell."""
+        """The remarks, and the declarations about propensities that the files do not contain."""
         return self.seen.assumed
 
     @property
@@ -368,22 +368,22 @@ class FileSet:
 
     @property
     def round_counts(self) -> dict[int, int]:
-        """How many interactions each round has."""
+        """The number of interactions of each round."""
         return dict(self.seen.round_counts)
 
     @property
     def rounds_rise(self) -> bool:
-        """Whether rows stand in the order of their rounds."""
+        """Whether rows are sorted by round."""
         return self.seen.rounds_rise
 
     @property
     def samples(self) -> int:
-        """How many interactions there were, repeats included."""
+        """The number of interactions, repeats included."""
         return self.seen.samples
 
     @property
     def max_repeats(self) -> int:
-        """How often a row occurred at most."""
+        """The largest number of repeats of a row."""
         return self.seen.max_repeats
 
 
@@ -396,7 +396,8 @@ def open_set(
 ) -> FileSet:
     """Open files as one log, in the order given; all rows are read once to survey them.
 
-    options: what the files do not tell. progress: called with the number of rows surveyed.
+    options: facts that the files do not contain.
+    progress: called with progress messages.
     """
     asked = ReadingOptions() if options is None else options
     if asked.position is not None:
@@ -414,17 +415,17 @@ def open_set(
                 folder.close()
             raise
         recipe = Recipe.of(parts, seen, asked)
-        seen = replace(seen, witnesses=recipe.form, spelt={})  # which is little, and can be sent elsewhere
+        seen = replace(seen, witnesses=recipe.form, spelt={})  # small, so that it can be sent to other processes
         return FileSet(parts, recipe, seen, block_rows, folder)
 
 
 def _all_names(files: Sequence[Path]) -> str:
-    """What to call all files."""
+    """Return the name of all files in messages."""
     return str(files[0]) if len(files) == 1 else f"{files[0]} and {count_of(len(files) - 1, 'more file')}, as one table"
 
 
 def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | None]:
-    """The files as one table, and the temporary folder if they were converted from text."""
+    """Return the files as one table, and the temporary folder if they were converted from text."""
     names = [str(path) for path in paths]
     text = [parquet.suffix(path) in parquet.DELIMITERS for path in paths]
     if not any(text):
@@ -440,17 +441,17 @@ def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | 
 # Contexts in Parquet files, read block by block: for designs over more contexts than fit in memory.
 
 
-MAX_LABELS = 255  # of a feature: trees tell no more apart
+MAX_LABELS = 255  # of a feature: the maximum for trees
 _READ_ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
 class ContextFiles:
-    """Parquet files of contexts, one row a person; all count alike. It can be sent to a process that sees the files.
+    """Parquet files of contexts, one row per unit, unweighted; picklable for processes that see the files.
 
     parts: the files.
     names (d,): the features.
-    categories (d,): the labels of those that hold text, of all files, in order; None for a number.
+    categories (d,): the labels of text features in all files, sorted; None for a number.
     """
 
     parts: Parts
@@ -486,9 +487,9 @@ class ContextFiles:
 
 
 def open_contexts(paths: str | Path | Sequence[str | Path], *, features: Sequence[str] | None = None) -> ContextFiles:
-    """Parquet files of contexts as one source of rows, after one look at the labels of columns that hold text.
+    """Open Parquet files of contexts as one source of rows; text columns are read once for their labels.
 
-    features: the columns that are features, if not all; each holds numbers or text.
+    features: the feature columns, if not all; each holds numbers or text.
     """
     named = (paths,) if isinstance(paths, str | Path) else entries(paths, name="paths")
     files = tuple(path_of(one, name="one of the paths") for one in named)
@@ -516,7 +517,7 @@ def open_contexts(paths: str | Path | Sequence[str | Path], *, features: Sequenc
 
 
 def _labels(parts: Parts, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """All labels of columns of text, in order, and last one for those that are missing, if any is."""
+    """Return the labels of text columns, sorted, followed by one for missing values if there are any."""
     found: dict[str, set[str]] = {name: set() for name in names}
     missing: set[str] = set()
     for columns in parts.read_rows(0, parts.n_rows, names, most=ROWS_PER_BLOCK) if names else ():

@@ -1,4 +1,4 @@
-"""Logs of Vowpal Wabbit: dsjson, a decision a line."""
+"""Logs of Vowpal Wabbit: dsjson, with one decision per line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pacbandits.records.text_files import (
 )
 from pacbandits.schema import MAX_JSON_DEPTH, MAX_WHOLE_NUMBER, check_characters
 
-# Features that lines name one by one: a line lacks what it does not name.
+# Sparse features: a line has only the features it names.
 
 
 Value = float | str
@@ -38,10 +38,10 @@ Value = float | str
 
 @dataclass(eq=False)
 class _Feature:
-    """The values of a feature, where it has any.
+    """The values of a feature in the rows that have it.
 
-    rows: which those are.
-    values: one for each.
+    rows: these rows.
+    values: one per row.
     """
 
     rows: array[int] = field(default_factory=lambda: array("q"))
@@ -52,13 +52,13 @@ class _Feature:
 class SparseFeatures:
     """Features by name, each with its values in the rows that name it.
 
-    named: those there are.
+    named: the features.
     """
 
     named: dict[str, _Feature] = field(default_factory=dict[str, _Feature])
 
     def add(self, row: int, pairs: Iterable[tuple[str, Value]], *, line: int) -> None:
-        """Add the features of a row, which stands on that line."""
+        """Add the features of a row; line: its line in the file."""
         for name, value in pairs:
             feature = self.named.get(name)
             if feature is None:
@@ -73,9 +73,9 @@ class SparseFeatures:
             feature.values.append(value)
 
     def contexts(self, n: int, *, size: int) -> Contexts:
-        """Contexts of n rows: a number that a row lacks is 0, a label it lacks is empty.
+        """Return contexts of n rows: a missing number is 0, a missing label is empty.
 
-        size: of the file that the features come from, in bytes.
+        size: the size of the source file in bytes.
         """
         remedy = "leave out features that few lines have"
         check_unpacked(NUMBER_BYTES * n * len(self.named), size=size, remedy=remedy)
@@ -94,7 +94,7 @@ class SparseFeatures:
 
 
 def _coded(feature: _Feature, *, name: str, lacking: bool) -> tuple[tuple[str, ...] | None, FloatArray]:
-    """The labels of a feature of which some value is text, or None; and its values, codes into them if there are."""
+    """Return the labels of a feature with any text value, or None; and its values, or codes into the labels."""
     if not any(isinstance(value, str) for value in feature.values):
         return None, floats(np.array(feature.values, dtype=object), name=f"feature '{plain(name)}'", shape=(None,))
     texts = [str(value) for value in feature.values]
@@ -104,7 +104,7 @@ def _coded(feature: _Feature, *, name: str, lacking: bool) -> tuple[tuple[str, .
 
 
 def flatten(value: Any, *, line: int, name: str = "", depth: int = 0) -> Iterator[tuple[str, Value]]:
-    """The features in a JSON value by name: those of objects after a dot, of lists by their number."""
+    """Yield the features in a JSON value by name: members of objects after a dot, entries of lists by number."""
     if depth > MAX_JSON_DEPTH:
         raise InputError(f"line {line} is nested too deep: at most {MAX_JSON_DEPTH} values within each other")
     if isinstance(value, dict):
@@ -123,15 +123,15 @@ def flatten(value: Any, *, line: int, name: str = "", depth: int = 0) -> Iterato
 
 
 MAX_LINE_BYTES = 2**23
-_LEAST_LINE_BYTES = 2**8  # about what a short line takes once it is read
-_PROBABILITY_SUM_ROUNDING = 1e-5  # how far probabilities that were rounded to single precision may sum from 1
+_LEAST_LINE_BYTES = 2**8  # about the memory of a short line
+_PROBABILITY_SUM_ROUNDING = 1e-5  # how far probabilities in single precision may sum from 1
 
 
 def read_dsjson(path: Path, options: ReadingOptions) -> Log:
-    """A log from Vowpal Wabbit's dsjson, a decision a line; rewards are the negative costs.
+    """Return a log from Vowpal Wabbit's dsjson, one decision per line; rewards are the negative costs.
 
-    Actions are numbered from 0, in the order of `_multi`. Shared features become columns `namespace.name`; a number
-    that a line lacks is 0, a label it lacks is empty. Features of actions are not looked at.
+    Actions are numbered from 0, in the order of `_multi`. Shared features become columns `namespace.name`; a missing
+    number is 0, a missing label is empty. Features of actions are ignored.
     """
     read = _read_decisions(path)
     count = read.n_actions if read.n_actions is not None else options.n_actions
@@ -161,15 +161,15 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
 
 @dataclass(frozen=True, eq=False)
 class _Decision:
-    """What a line decided.
+    """The decision of a line.
 
-    action: the one played, from 0.
+    action: the played action, from 0.
     cost: the negative reward.
-    probability: of the played action.
-    propensities (A,): of all actions; None if the line does not tell.
-    n_actions: None if the line does not tell.
-    context: the features of the context as the line tells them.
-    features_of_actions: as the line tells them, or None.
+    probability: the propensity of the played action.
+    propensities (A,): those of all actions; None if the line lacks them.
+    n_actions: None if the line lacks it.
+    context: the features of the context, as in the line.
+    features_of_actions: as in the line, or None.
     dropped: whether lines like this one were dropped at random.
     """
 
@@ -185,15 +185,15 @@ class _Decision:
 
 @dataclass(eq=False)
 class _Decisions:
-    """The decisions of n lines, all of one kind, which takes less room than the lines.
+    """The decisions of n lines, all of one kind; takes less memory than the lines.
 
-    lines (n,): of the file, from 1.
+    lines (n,): line numbers in the file, from 1.
     actions (n,), costs (n,), played (n,): the actions, their costs and probabilities.
-    propensities (n·A,): of all actions, a line after the other; empty if the lines do not tell.
+    propensities (n·A,): of all actions, line after line; empty if the lines lack them.
     shared: the features of contexts.
-    n_actions: how many there are, if the lines tell.
-    features_of_actions: as the first line tells them, or None.
-    skipped: how many other lines hold no decision whose cost is known.
+    n_actions: the number of actions, if the lines contain it.
+    features_of_actions: those of the first line, or None.
+    skipped: the number of lines without a decision whose cost is known.
     dropped: whether lines were dropped at random.
     varied: whether the features of actions differ between lines.
     """
@@ -211,7 +211,7 @@ class _Decisions:
     varied: bool = False
 
     def add(self, line: int, one: _Decision) -> None:
-        """Add what a line decided, which must be of the same kind as the lines before."""
+        """Add the decision of a line; raise InputError unless it is of the same kind as those before."""
         if not self.lines:
             self.n_actions, self.features_of_actions = one.n_actions, one.features_of_actions
         elif one.n_actions != self.n_actions:
@@ -232,7 +232,7 @@ class _Decisions:
 
 
 def _read_decisions(path: Path) -> _Decisions:
-    """The decisions of a file, at least one."""
+    """Return the decisions of a file; raise InputError if there are none."""
     read = _Decisions()
     for number, value in _json_lines(path):
         decision = _decision(number, value)
@@ -246,7 +246,7 @@ def _read_decisions(path: Path) -> _Decisions:
 
 
 def _decision(line: int, value: Any) -> _Decision | None:
-    """The decision of a line, or None if it holds none whose cost is known."""
+    """Return the decision of a line, or None if it has none whose cost is known."""
     if not isinstance(value, dict):
         raise InputError(f"line {line} is not a JSON object")
     given = cast(dict[str, Any], value)
@@ -262,7 +262,7 @@ def _decision(line: int, value: Any) -> _Decision | None:
     if len(set(counts)) > 1:
         raise InputError(f"line {line} ranks {counts[0]} actions ('a') of {counts[1]} ('_multi'); all are needed")
     if ranked is not None:
-        start = 0 if 0 in ranked else 1  # most count from 1 here
+        start = 0 if 0 in ranked else 1  # most files count from 1 here
         named = list(range(start, start + len(ranked)))
         if any(type(action) is not int for action in ranked) or sorted(ranked) != named:
             raise InputError(f"line {line}: 'a' must name each of the actions 1 to {len(ranked)} once")
@@ -283,7 +283,7 @@ def _decision(line: int, value: Any) -> _Decision | None:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Every line that is not empty, with its number from 1."""
+    """Yield every line that is not empty, with its number from 1."""
     size, zipped, length, number = check_file(path), is_zipped(path), 0, 0
     try:
         with open_text(path) as file:
@@ -300,7 +300,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parse(line: bytes, number: int) -> Any:
-    """What a line says in JSON; nothing twice, as it is not told which is meant."""
+    """Return the JSON value of a line; raise InputError if a key is repeated."""
     try:
         return _DECODER.decode(line.decode("utf-8"))
     except UnicodeError:
@@ -337,7 +337,7 @@ def _list(value: dict[str, Any], name: str, line: int) -> list[Any] | None:
 
 
 def _chosen(value: dict[str, Any], ranked: list[Any] | None, line: int) -> int:
-    """The played action, from 0: each of the three ways to say it must say the same."""
+    """Return the played action, from 0; the three fields that name it must agree."""
     ways = {
         "_label_Action": (value.get("_label_Action"), 1),
         "_labelIndex": (value.get("_labelIndex"), 0),
@@ -358,7 +358,7 @@ def _chosen(value: dict[str, Any], ranked: list[Any] | None, line: int) -> int:
 
 
 def _ranked_propensities(value: dict[str, Any], ranked: list[Any] | None, line: int) -> list[float] | None:
-    """Probabilities by action from those by rank; they were rounded, and are made to sum to 1."""
+    """Return probabilities by action from those by rank, normalised, as they were rounded."""
     given = _list(value, "p", line)
     if given is None:
         return None

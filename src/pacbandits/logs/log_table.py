@@ -1,4 +1,4 @@
-"""Logs from tables (Parquet, CSV, data frames), one interaction a row: choice of columns, and notices."""
+"""Logs from tables (Parquet, CSV, data frames) with one interaction per row: choice of columns, and notices."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ from pacbandits.records.parquet import LoadedTable
 from pacbandits.records.text_files import read_as_text
 from pacbandits.schema import Fields
 
-# Which column of a table is what, as its reader says; and which cannot be features.
+# The use of each column, as the reader says, and columns that cannot be features.
 
 
-# What the columns of a log are called elsewhere.
+# Common other names of a log's columns.
 NAMES_ELSEWHERE = {
     "action": ("a", "arm", "action_id", "treatment", "variant", "chosen_action", "item_id"),
     "reward": ("r", "y", "outcome", "click", "clicked", "conversion", "converted", "payoff", "revenue"),
     "propensity": ("pscore", "propensity_score", "p", "prob", "probability", "action_prob", "pi_b"),
 }
-# Columns that are known to come after the action, whatever the reward is.
+# Names of outcomes, which come after the action, whatever the reward is.
 _AFTERWARDS = {*NAMES_ELSEWHERE["reward"], "reward", "purchase", "purchased", "sales", "profit", "spend", "clicks"}
-MIN_CLOCK_ROWS = 10  # that stand in the order of a date by no coincidence
+MIN_CLOCK_ROWS = 10  # sorted by a date, for that to be no coincidence
 _OWN_COLUMNS = ("action", "reward", "propensity")
 
 
 class Picked(NamedTuple):
-    """What is told of the rows of a table beside what is done and earned in them.
+    """Facts about the rows of a table other than actions and rewards.
 
-    order (n,): in which they occurred, if the time is told.
-    units (n,): whose they are, as they stand, if that is told.
-    remarks: what was left out.
+    order (n,): the order in which they occurred, if times are known.
+    units (n,): their units, in the original order, if known.
+    remarks: remarks on dropped columns.
     """
 
     order: IntArray | None
@@ -84,10 +84,11 @@ def pick_columns(
     cells: CellNames = SOMEWHERE,
     known_clocks: Collection[str] | None = None,
 ) -> Picked:
-    """Rename the columns of a table as the options say, and leave out those that cannot be features.
+    """Rename the columns of a table as the options say, and drop those that cannot be features, in place.
 
-    unit: the column that tells whose row it is. cells: where its rows stand. known_clocks: the columns of dates in
-    whose order the rows stand, where not all rows are here.
+    unit: the column that identifies returning users.
+    cells: names of its rows in messages.
+    known_clocks: the date columns by which the rows are sorted, if not all rows are here.
     """
     chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
     for given in (*chosen.values(), *(name for name in (options.time, unit) if name is not None)):
@@ -96,7 +97,7 @@ def pick_columns(
     for name in _OWN_COLUMNS:
         if name in table and name in chosen and chosen[name] != name:
             if name in chosen.values():
-                continue  # it is something else, and renamed below
+                continue  # it has another use, and is renamed below
             del table[name]
             remarks.append(f"the column '{name}' was left out, as '{plain(chosen[name])}' is the {name}")
     moved = {name: table.pop(given) for name, given in chosen.items()}
@@ -131,7 +132,7 @@ def pick_columns(
 
 
 def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
-    """Codes (n,) of what a column holds, whatever that is; cells: where its rows stand."""
+    """Return codes (n,) of a column's values of any type; cells: names of its rows in messages."""
     if is_list(column.type):
         raise InputError(f"column '{plain(name)}' holds lists; what tells whose row it is must be text or numbers")
     coded = column if is_text(column.type) else column.dictionary_encode()
@@ -149,7 +150,7 @@ def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
 
 
 def _features(table: Columns, options: ReadingOptions) -> list[str]:
-    """The columns that are features by what the options say."""
+    """Return the feature columns by the options."""
     left = [name for name in table if not is_own(name)]
     uses = {getattr(options, use): use for use in (*_OWN_COLUMNS, "unit") if getattr(options, use) is not None}
     for name in (*(options.features or ()), *options.keep):
@@ -163,7 +164,7 @@ def _features(table: Columns, options: ReadingOptions) -> list[str]:
 
 
 def is_own(name: str) -> bool:
-    """Whether a column of this name is one of a log's own."""
+    """Return whether a column of this name is one of a log's own."""
     own = ("action", "reward", "propensities", "least_propensity", "round", "repeats", "context_id", "context_weight")
     return name in own or name.startswith("propensity")
 
@@ -175,7 +176,7 @@ def _check_there(name: str, columns: Iterable[str]) -> None:
 
 
 def _tells_when(column: Any) -> bool:
-    """Whether a column of dates or times never falls from row to row: it tells when rows occurred, and of no person."""
+    """Return whether a column of dates or times never decreases: it is the time of rows, not a feature."""
     if not pa.types.is_temporal(column.type) or column.null_count or len(column) < MIN_CLOCK_ROWS:
         return False
     ticks = ticks_of(column)
@@ -196,20 +197,17 @@ def _left_out(name: str) -> str:
     )
 
 
-# What the reader of a table should know before its answer: rows that come twice, and columns that cannot help.
-#
-# No certificate rests on these; they are told at the top of the output.
+# Notices for the reader of a table: repeated rows and useless columns. No certificate depends on them.
 
 
-MIN_FREE_TEXTS = 256  # labels of a column, from which on they are hardly categories
-_MIN_DISTINCT_SHARE = 0.5  # of a column, for rows that agree in all columns to do so by no coincidence
+MIN_FREE_TEXTS = 256  # the number of labels from which a column is hardly categorical
+_MIN_DISTINCT_SHARE = 0.5  # of a column, for rows equal in all columns to be no coincidence
 
 
 def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
-    """What to say of rows that are an earlier one again in every column.
+    """Return a notice on rows that repeat an earlier one in every column.
 
-    Where few things are told of people, rows agree by chance: nothing is said unless some column has a value of its
-    own for most rows.
+    With few features, rows are equal by chance: there is no notice unless some column has mostly distinct values.
     """
     flat = {name: column for name, column in table.items() if not is_list(column.type)}
     flat = {name: column for name, column in flat.items() if not pa.types.is_null(column.type)}
@@ -221,7 +219,7 @@ def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
     if counted[telling] == n or counted[telling] < _MIN_DISTINCT_SHARE * n:
         return ()
     codes = _label_codes(flat[telling])
-    rows = np.flatnonzero((np.bincount(codes)[codes] > 1) & (codes > 0))  # what is missing is nobody's own
+    rows = np.flatnonzero((np.bincount(codes)[codes] > 1) & (codes > 0))  # missing values identify nobody
     agreeing = np.column_stack([_label_codes(column)[rows] for column in flat.values()])
     first, which = np.unique(agreeing, axis=0, return_index=True, return_inverse=True)[1:]
     again: BoolArray = first[which.reshape(-1)] != np.arange(len(rows))
@@ -236,9 +234,9 @@ def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
 
 
 def notice_columns(contexts: Contexts, dates: Sequence[str], *, whole: bool) -> tuple[str, ...]:
-    """What to say of features that no rule can go by, or hardly; dates: of what some were made.
+    """Return notices on features that are of no or little use to a rule; dates: columns from which some were computed.
 
-    whole: whether these are all rows, so that what is the same in them always is.
+    whole: whether these are all rows, so that a constant column is constant.
     """
     made = date_parts(contexts.names, dates)
     own = [j for j, name in enumerate(contexts.names) if name not in made]
@@ -277,7 +275,7 @@ def notice_columns(contexts: Contexts, dates: Sequence[str], *, whole: bool) -> 
 
 
 def notice_units(units: IntArray | None, name: str | None) -> tuple[str, ...]:
-    """What to say of the rows of people who come back, where the reader tells whose each is."""
+    """Return a notice on the rows of returning users, if the unit of each is known."""
     if units is None or name is None or (people := len(np.unique(units))) == len(units):
         return ()
     return (f"{len(units):,} rows are of {people:,} values of '{plain(name)}', and evidence counts these, not rows",)
@@ -288,19 +286,19 @@ def _count_distinct(column: Any) -> int:
 
 
 def _label_codes(column: Any) -> IntArray:
-    """Whole numbers (n,) from 0 that are the same where values are."""
+    """Return integers (n,) from 0 that are equal where values are."""
     coded = column if is_text(column.type) else column.dictionary_encode()
     return np.asarray(coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)) + 1
 
 
-# Logs from tables (Parquet, CSV, data frames, rows of data sets), one interaction a row.
+# Logs from tables (Parquet, CSV, data frames, rows of data sets).
 
 
-PROPENSITY_PREFIX = "propensity_"  # and the action: columns of the propensities of all actions
+PROPENSITY_PREFIX = "propensity_"  # followed by the action: one propensity column per action
 
 
 def log_of_file(path: Path, options: ReadingOptions) -> Log:
-    """A log from the columns of a Parquet or CSV file; see `read_log`."""
+    """Return a log from the columns of a Parquet or CSV file; see `read_log`."""
     table = parquet.read_table(path)
     only_counted(table.columns, table.about)
     _spell_actions(table.columns, options.action or "action", path)
@@ -310,9 +308,9 @@ def log_of_file(path: Path, options: ReadingOptions) -> Log:
 def log_of_table(
     source: LoadedTable, options: ReadingOptions, *, whole: Whole | None = None, places: IntArray | None = None
 ) -> Log:
-    """A log from a table: a file, a data frame, or some rows of a data set of several files. Its columns are taken out.
+    """Return a log from a table: a file, a data frame, or some rows of a data set; its columns are removed.
 
-    whole: what is known of all rows, where these are some of them; places (n,): which rows these are.
+    whole: facts about all rows, if these are some of them; places (n,): the numbers of these rows.
     """
     table, about, coded, n = source.columns, source.about, source.coded, source.n_rows
     own = ("action", "reward", "propensity")
@@ -379,7 +377,7 @@ def log_of_table(
 
 
 def _spell_actions(columns: Columns, name: str, path: Path) -> None:
-    """Leave actions the text that stands in a file where that is not how numbers are written: 001 is not 1."""
+    """Read integer actions of a text file as text if they are not plain decimals: 001 is not 1."""
     delimiter = parquet.DELIMITERS.get(parquet.suffix(path))
     if delimiter is None or name not in columns or not pa.types.is_integer(columns[name].type):
         return
@@ -391,7 +389,7 @@ def _spell_actions(columns: Columns, name: str, path: Path) -> None:
 def _told_actions(
     options: ReadingOptions, *, width: int | None, labels: tuple[str, ...] | None, about: Fields
 ) -> int | None:
-    """How many actions there are, as far as the reader or the file says."""
+    """Return the number of actions, if the reader or the file says."""
     if options.n_actions is not None:
         return options.n_actions
     if width is None and labels is not None:
@@ -400,17 +398,17 @@ def _told_actions(
 
 
 def _stored_names(about: Fields, n: int) -> tuple[str, ...] | None:
-    """The names of actions that a file tells beside its columns."""
+    """Return the names of actions in a file's metadata, if any."""
     return about.texts("actions", most=max(n, MAX_ACTIONS)) if "actions" in about else None
 
 
 def _within(log: Log, about: Fields, options: ReadingOptions) -> Log:
-    """The log with the range of rewards that its file tells, where the reader tells none."""
+    """Return the log with the reward range of its file's metadata, unless the reader gives one."""
     return with_about(log, about) if options.reward_range is None and "reward_range" in about else log
 
 
 def _check_columns(table: Columns, each: list[str], *, split: object, cells: CellNames) -> None:
-    """Raise one line that says all that is missing, what is there, and what may be it."""
+    """Raise InputError if columns are missing; it names all, lists those present, and suggests likely ones."""
     missing = [name for name in ("action", "reward") if name not in table]
     if "propensity" not in table and "propensities" not in table and not each and split is None:
         missing.append("propensity")
@@ -439,10 +437,10 @@ def _also_called(name: str, table: Columns) -> str | None:
 def _pop_actions(
     table: Columns, split: str | None, cells: CellNames, *, rows: int
 ) -> tuple[IntArray, tuple[str, ...] | None]:
-    """The actions (n,), and their labels in the order of their numbers if they were text.
+    """Remove and return the actions (n,), and their labels in the order of their numbers if they have labels.
 
-    split: what the reader says of propensities: numbers that are not 0, 1, … are labels there, and true and false too.
-    rows: how many there are in all.
+    split: the reader's split; with one, integers that are not 0, 1, … are labels. Booleans always are.
+    rows: the number of all rows.
     """
     column: Any = table["action"]
     if not is_text(column.type):
@@ -458,7 +456,7 @@ def _pop_actions(
     labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
     _check_told_apart(column, labels, cells)
     codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    unplayed = split_names(split) if split is not None else set[str]()  # a split may know of more
+    unplayed = split_names(split) if split is not None else set[str]()  # a split may name more
     shown = {labels[int(code)] for code in np.unique(codes)}
     if split is not None:
         check_shown(split, shown, rows=rows, column=cells.column("action"))
@@ -469,7 +467,7 @@ def _pop_actions(
 
 
 def _check_told_apart(column: Any, labels: Sequence[str], cells: CellNames) -> None:
-    """Raise where two actions hardly differ, and are one, most likely."""
+    """Raise InputError if two actions differ only in spelling."""
     twins = hardly_differing(labels, numbers=True)
     if twins is not None:
         one, other = twins
@@ -483,7 +481,7 @@ def _check_told_apart(column: Any, labels: Sequence[str], cells: CellNames) -> N
 def _pop_propensities(
     table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames
 ) -> FloatArray | None:
-    """Propensities (n, A) from a column of lists, or from one column an action; None where there are neither."""
+    """Remove and return propensities (n, A), from a column of lists or one per action; None if neither exists."""
     listed = "propensities" in table
     propensities = pop_matrix(table, "propensities", cells)
     if listed and each:
@@ -494,7 +492,7 @@ def _pop_propensities(
 
 
 def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, cells: CellNames) -> FloatArray:
-    """Propensities (n, A) from one column an action."""
+    """Return propensities (n, A) from one column per action."""
     wanted = [str(i) for i in range(len(each))] if labels is None else list(labels)
     given = set(each)
     lacking = [name for name in wanted if f"{PROPENSITY_PREFIX}{name}" not in given]
@@ -509,7 +507,7 @@ def _pop_each(table: Columns, each: list[str], labels: tuple[str, ...] | None, c
 
 
 def pop_least(table: Columns, cells: CellNames) -> FloatArray | None:
-    """Take what every action's propensity was at least, (n,) or (n, A), out of a table; None where it does not tell."""
+    """Remove and return minimum propensities, (n,) or (n, A), from a table; None if it has none."""
     column: Any = table.get("least_propensity")
     if column is None:
         return None

@@ -28,17 +28,17 @@ def from_open_bandit(
     reward_range: tuple[float, float] | None = None,
     position: int | None = None,
 ) -> Log:
-    """A log from Open Bandit Pipeline's `bandit_feedback`.
+    """Return a log from Open Bandit Pipeline's `bandit_feedback`.
 
-    With its `pi_b` the propensities of all actions are known, else that of the played one, `pscore`. position: which
-    one to take when there are several. For the others see `read_log`.
+    With its `pi_b` the propensities of all actions are known, else only that of the played one, `pscore`. position: the
+    position to use if there are several. For the other arguments see `read_log`.
     """
     instance(feedback, Mapping, name="feedback")
     return _read_feedback(feedback, ReadingOptions(n_actions, least_propensity, reward_range, position))
 
 
 def read_open_bandit(path: Path, options: ReadingOptions) -> Log:
-    """A log from an .npz file of the feedback."""
+    """Return a log from an .npz file of the feedback."""
     return _read_feedback(_read_npz(path), options)
 
 
@@ -70,7 +70,7 @@ def _read_feedback(feedback: Mapping[str, Any], options: ReadingOptions) -> Log:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
-    """What `numpy.savez(path, **bandit_feedback)` wrote of what is needed; what was None is left out."""
+    """Return the needed arrays of a file written by `numpy.savez(path, **bandit_feedback)`, without None values."""
     with open_arrays(path) as file:
         arrays = file.read(name for name in _FEEDBACK_KEYS if name in file.names)
         _check_present(arrays, file.names)
@@ -78,7 +78,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
 
 
 def _check_present(given: Mapping[str, Any], names: Iterable[object]) -> None:
-    """Raise unless what is needed is given, of all that has a name."""
+    """Raise InputError unless all needed keys are given; names: all keys of the feedback."""
     missing = [name for name in ("action", "reward", "context") if name not in given]
     if "pscore" not in given and "pi_b" not in given:
         missing.append("pscore")
@@ -100,7 +100,7 @@ def _same_count(own: Any, asked: int | None) -> int | None:
 def _at_position(
     positions: Any, every: FloatArray | None, *, n: int, asked: int | None
 ) -> tuple[np.ndarray[Any, Any], int]:
-    """The rows (k,) to take, and which position of `pi_b`."""
+    """Return the rows (k,) of a position, and the index of that position in `pi_b`."""
     slots = None if every is None else every.shape[2]
     if positions is None:
         if asked is not None and not (slots and asked < slots and asked >= 0):

@@ -38,16 +38,16 @@ from pacbandits.records.text_files import NUMBER_BYTES, spell_bytes
 
 UNIFORM = "uniform"
 MAX_SUM_ROUNDING = 1e-6  # how far the shares of a split may sum from 1
-MIN_PLAYS = 10  # of each action, for propensities that are the same to be no coincidence
-MIN_EXPECTED_PLAYS = 20  # of an action, for it to be missing by no chance
-MAX_SHARE_ROUNDING = 1e-9  # how far a propensity that is always the same may differ from itself, relatively
+MIN_PLAYS = 10  # of each action, before constant propensities are taken for a split
+MIN_EXPECTED_PLAYS = 20  # of an action, for its absence to be no chance
+MAX_SHARE_ROUNDING = 1e-9  # relative: how far a constant propensity may vary
 
 
 def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) -> tuple[FloatArray, str]:
-    """The propensities (A,) of a split, and what it assumes, in words.
+    """Return the propensities (A,) of a split, and its assumption, in words.
 
     split: `uniform`, or the share of each action, `a=0.4,b=0.6`, by its name or number.
-    names (A,): of the actions, if they have any.
+    names (A,): the names of the actions, if they have any.
     """
     if split.strip().lower() == UNIFORM:
         words = f"everybody was given one of the {n_actions} actions at random, each with the same probability"
@@ -65,12 +65,12 @@ def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) ->
 
 
 def split_names(split: str) -> set[str]:
-    """The actions that a split speaks of by name."""
+    """Return the actions that a split names."""
     return {name for name, _ in _pairs(split)}
 
 
 def check_shown(split: str, shown: Collection[str], *, rows: int, column: str) -> None:
-    """Raise where a split gives a share to an action that so many rows would have shown; shown: those they do."""
+    """Raise InputError if a split names an action that `rows` rows should contain but do not; shown: those present."""
     for name, share in _pairs(split):
         if name not in shown and read_share(share, name) * rows >= MIN_EXPECTED_PLAYS:
             raise InputError(
@@ -82,9 +82,9 @@ def check_shown(split: str, shown: Collection[str], *, rows: int, column: str) -
 def constant_split(
     played: FloatArray, actions: IntArray, *, n_actions: int, names: tuple[str, ...] | None
 ) -> tuple[FloatArray, str] | None:
-    """The propensities (A,), and words on them, if each action was always played with the same, and these sum to 1.
+    """Return the propensities (A,) and their description, if each action's is constant and they sum to 1.
 
-    played (n,): the propensities of played actions (n,). None where they differ, or not all actions were played.
+    played (n,): the propensities of the played actions (n,). None if they vary, or some action was played too rarely.
     """
     low, high = np.full(n_actions, np.inf), np.full(n_actions, -np.inf)
     np.minimum.at(low, actions, played)
@@ -108,7 +108,7 @@ def _known(name: str, known: tuple[str, ...]) -> str:
 
 
 def read_share(words: str, name: str) -> float:
-    """A share above 0 and up to 1, as in 0.25, 1/4 or 25%; name: of what it is the share."""
+    """Return a share above 0 and up to 1, written as 0.25, 1/4 or 25%; name: the action."""
     try:
         value = float(read_rate(words))
     except ValueError:
@@ -121,7 +121,7 @@ def read_share(words: str, name: str) -> float:
 
 
 def _parts(split: str, known: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Names and shares, when there is nothing else in a split."""
+    """Return the names and shares of a split; raise InputError if it contains anything else."""
     found = _pairs(split)
     if not found or sum(len(name) + len(share) for name, share in found) < len(re.sub(r"[\s,;=]", "", split)):
         words = f"the split '{plain(split)}' is neither '{UNIFORM}' nor a share for each action"
@@ -133,7 +133,7 @@ def _parts(split: str, known: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _pairs(split: str) -> list[tuple[str, str]]:
-    """Names and shares that a split holds; a name may have commas and `=` within it."""
+    """Return the names and shares in a split; a name may contain commas and `=`."""
     return [(name.strip(), share.strip()) for name, share in re.findall(r"(.+?)=([^=,;]*)(?:[,;]|$)", split)]
 
 
@@ -146,12 +146,12 @@ def _example(known: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Whole:
-    """Facts from a survey of all rows on which the treatment of columns depends.
+    """Facts about all rows on which the treatment of columns depends.
 
-    rows: how many there are.
-    counted: how many values columns have that may be identifiers.
-    clocks: the columns of dates or times in whose order the rows stand.
-    clipped: how many rewards lie below the range, and how many above, where they are clipped.
+    rows: the number of rows.
+    counted: the numbers of values of columns that may be identifiers.
+    clocks: the columns of dates or times by which the rows are sorted.
+    clipped: the numbers of rewards below and above the range, if they are clipped.
     """
 
     rows: int
@@ -160,19 +160,19 @@ class Whole:
     clipped: tuple[int, int]
 
 
-# Rewards in their own units, brought into [0, 1]; those beyond what they can be are refused, or clipped if asked.
+# Rewards in their own units, scaled to [0, 1]; those out of range are refused, or clipped if asked.
 
 
-CLIPPED = "the reward is clipped: "  # how the remark on that begins
-# What text says of an outcome that happens or not.
+CLIPPED = "the reward is clipped: "  # the start of the remark about it
+# Text values of a binary outcome.
 _TRUTHS = tuple({yes: 1.0, no: 0.0} for yes, no in (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f")))
-TAIL_SHARES = (0.999, 0.99)  # of rows, of whose rewards the largest is told where some are too large
+TAIL_SHARES = (0.999, 0.99)  # quantiles of rewards shown if some are too large
 
 
 def pop_rewards(columns: Columns, cells: CellNames, *, late: bool = False) -> tuple[FloatArray, tuple[str, ...]]:
-    """Take rewards (n,) out of the columns of a table, and say what yes and no count for where they are such.
+    """Remove rewards (n,) from a table's columns; return them with a remark on how yes and no are counted.
 
-    late: whether some may not be in yet, which are NaN.
+    late: whether some may be pending, as NaN.
     """
     if late:
         return pop_numbers_or_missing(columns, "reward", cells), ()
@@ -209,10 +209,12 @@ def unit_rewards(
     late: bool = False,
     whole: Whole | None = None,
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Rewards (n,) in [0, 1], and what to say of those that were clipped.
+    """Return rewards (n,) in [0, 1], and a remark on clipping.
 
-    clip: whether those beyond the range are cut to it. cells: where they stand. late: whether some may not be in yet.
-    whole: what is known of all, where these are some of them.
+    clip: whether rewards beyond the range are clipped to it.
+    cells: names of their rows in messages.
+    late: whether some may be pending.
+    whole: facts about all rows, if these are some of them.
     """
     given = (floats_or_missing if late else floats)(rewards, name="rewards", shape=(n,))
     low, high = check_range(reward_range or UNIT_RANGE)
@@ -228,7 +230,7 @@ def unit_rewards(
 
 
 def _outcome_words(name: str, low: float, high: float, below: int, above: int, n: int) -> str:
-    """What a clipped reward is, and how many rows that changed."""
+    """Return the definition of a clipped reward, and the number of clipped rows, in words."""
     least = f"max({low:g}, {name})" if below else name
     what = f"min({least}, {high:g})" if above or not below else least
     many = f"{below + above:,} of {count_of(n, 'row')} {'was' if below + above == 1 else 'were'} clipped"
@@ -236,7 +238,7 @@ def _outcome_words(name: str, low: float, high: float, below: int, above: int, n
 
 
 def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: bool, cells: CellNames) -> None:
-    """Raise the sentence for a reward that lies beyond the range, with what the data show and both remedies."""
+    """Raise InputError for a reward out of range, with the observed range and both remedies."""
     wrong, given = given[row], given[~np.isnan(given)]
     least, most = math.floor(given.min()), math.ceil(given.max())
     name, seen = plain(cells.names.get("reward", "reward")), f"they go from {given.min():.6g}"
@@ -259,51 +261,51 @@ def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: boo
 
 
 def shortest(value: float) -> str:
-    """A number with as many digits as tell it from all others, and none for nothing."""
+    """Return the shortest decimal number that identifies a float, without a trailing ".0"."""
     return f"{float(value)!r}".removesuffix(".0")
 
 
-# From what others log to a log: rewards brought into [0, 1], and propensities completed where that is possible.
+# From raw columns to a log: rewards are scaled to [0, 1], and propensities completed if possible.
 
 
 UNIFORM_REMARK = "every action was always played with the same probability, as the played ones were"
 TWO_ACTIONS_REMARK = "there were no more than 2 actions, so that the propensity of one is what the other's leaves of 1"
-_UNIFORM_ROUNDING = 1e-9  # how far a propensity may lie from 1/A to be taken for it
+_UNIFORM_ROUNDING = 1e-9  # how far a propensity may be from 1/A to count as uniform
 MAX_ACTIONS = 10_000
-# A log of played propensities alone is given those of the others unasked when these are no more than this many, and as
-# many for each row.
+# A log of played propensities gets the full matrix without --actions if that has at most this many entries, plus this
+# many per row.
 MAX_UNTOLD_PROPENSITIES = 2**24
 MOST_ROOMY_ACTIONS = 16
-_MOST_SHOWN_ACTIONS = 10  # of those never played, in words
-# How far a propensity that is told twice may differ from itself, relatively: without a word, as sums of propensities
-# may and numbers of single precision do; and at all.
+_MOST_SHOWN_ACTIONS = 10  # of those never played, in messages
+# How far two values of one propensity may differ, relatively: silently (as sums of propensities and single precision
+# do), and at all.
 _SILENT_PROPENSITY_ROUNDING = 1e-6
 _MAX_PROPENSITY_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class RawLog:
-    """What a file tells, and its reader adds, before any of it is checked.
+    """The unchecked content of a file, with its reader's additions.
 
     contexts: n rows.
-    actions (n,): what was played.
-    rewards (n,): what it earned, in whatever range.
-    propensities (n, A): of all actions, if they are known.
-    played (n,): the propensity of the played action alone, if that is known.
-    least: what every action's propensity was at least: one number, (n,) or (n, A).
-    n_actions: how many there are, if the file or its reader says so.
-    declared: whether the file itself says which actions there are, so that none need be played.
-    stated: whether whoever reads the file says how many there are, and not the file alone.
-    rounds (n,): which round of the experiment, from 0.
-    repeats (n,): how often each interaction occurred.
-    remarks: what is assumed of the log, in words.
-    cells: where its rows stand in the file.
-    names (A,): what the actions are called, if they have names.
-    split: the propensities, where they were the same for everybody, as the reader says (see `splits`).
+    actions (n,): the played actions.
+    rewards (n,): their rewards, in any range.
+    propensities (n, A): of all actions, if known.
+    played (n,): the propensity of the played action, if known.
+    least: the minimum propensity of every action: one number, (n,) or (n, A).
+    n_actions: the number of actions, if the file or its reader says.
+    declared: whether the file itself lists the actions, so that some may never be played.
+    stated: whether the reader, not the file, gave the number of actions.
+    rounds (n,): the round of the experiment, from 0.
+    repeats (n,): the number of identical interactions.
+    remarks: assumptions about the log, in words.
+    cells: names of its rows in messages.
+    names (A,): the names of the actions, if they have any.
+    split: the propensities, if they were the same for everybody, as the reader says (see `parse_split`).
     numbered: whether the log's author numbered the actions.
-    units (n,): whose row each is, where that is told.
-    known (n,): from which round on each reward was known, where that is told; some may then not be in.
-    whole: what is known of all rows, where these are some of them.
+    units (n,): the unit of each row, if known.
+    known (n,): the round from which each reward was known, if recorded; some may then be pending.
+    whole: facts about all rows, if these are some of them.
     """
 
     contexts: Contexts
@@ -328,7 +330,7 @@ class RawLog:
 
 
 def make_log(raw: RawLog, options: ReadingOptions) -> Log:
-    """A log whose certificates may be trusted, with what had to be assumed among its remarks; options: its reader's."""
+    """Return a validated log, with its assumptions among its remarks; options: those of its reader."""
     try:
         return _make_log(raw, reward_range=options.reward_range, clip=options.clip)
     except RowError as error:
@@ -388,7 +390,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
 
 
 def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -> tuple[FloatArray, tuple[str, ...]]:
-    """The propensities (n, A) that the file tells, when they agree with what else is known; and what to say of them."""
+    """Return the file's propensities (n, A), checked against all else that is known, and remarks on them."""
     n = len(raw.contexts)
     full = floats(propensities, name="propensities", shape=(n, None))
     if full.shape[1] > MAX_ACTIONS:
@@ -407,7 +409,7 @@ def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -
 
 
 def check_played(alone: FloatArray, cells: CellNames) -> FloatArray:
-    """The propensities (n,) of the played actions, none above 1 but for rounding; raise where one cannot be."""
+    """Return the propensities (n,) of played actions, cut to 1; raise InputError unless they are in (0, 1]."""
     bad = ~((alone > 0) & (alone <= 1 + 1e-6))
     if bad.any():
         row = int(bad.argmax())
@@ -433,7 +435,7 @@ def _count_actions(actions: IntArray, told: int | None) -> int:
 
 
 def _check_room(n: int, n_actions: int) -> None:
-    """Raise when a file that tells of played actions alone would take much more room than it has."""
+    """Raise InputError if the full matrix of propensities would take much more memory than the file's data."""
     if n * n_actions > MAX_UNTOLD_PROPENSITIES + MOST_ROOMY_ACTIONS * n:
         raise InputError(
             f"propensities of {n:,} rows and {n_actions:,} actions, most of which the log does not tell, would take "
@@ -443,7 +445,7 @@ def _check_room(n: int, n_actions: int) -> None:
 
 
 def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str, ...]:
-    """What to say of actions that no row plays, if any; numbered: whether the log's author numbered the actions."""
+    """Return a remark on actions that no row plays; numbered: whether the log's author numbered the actions."""
     missing = np.setdiff1d(np.arange(n_actions), actions)
     if len(missing) == 0:
         return ()
@@ -457,13 +459,13 @@ def _unplayed(actions: IntArray, n_actions: int, *, numbered: bool) -> tuple[str
 
 
 def _compare_played(played: FloatArray, full: FloatArray, actions: IntArray, cells: CellNames) -> tuple[str, ...]:
-    """What to say of played propensities (n,) that differ from those among all (n, A); much, and it is an error.
+    """Return a remark if played propensities (n,) differ from those in the matrix (n, A); raise if by much.
 
-    Those of all are used: a proof needs one distribution over the actions, fixed before one was drawn from it, and with
-    an entry replaced they would not sum to 1. Neither the smaller nor the larger is the safer one: a reward divided by
-    it counts for one policy and against another. If in truth p = p̂(1 + η) with |η| ≤ h, the estimate of a policy's
-    value for rewards in [0, 1] has a mean that is off by |η (r − m)| ≤ h, with predictions m of rewards or without; a
-    difference of two is off by 2h or less, and what is certified within ε holds within ε + 2h.
+    The matrix is used: a proof needs one distribution over the actions, fixed before one was drawn from it, and with an
+    entry replaced it would not sum to 1. Neither the smaller nor the larger value is safer: a reward divided by it
+    counts for one policy and against another. If in truth p = p̂(1 + η) with |η| ≤ h, the estimate of a policy's value
+    for rewards in [0, 1] has a mean that is off by |η (r − m)| ≤ h, with predictions m of rewards or without; a
+    difference of two is off by at most 2h, and a claim within ε holds within ε + 2h.
     """
     own = full[np.arange(len(actions)), actions]
     apart = np.abs(played - own)
@@ -488,7 +490,7 @@ def _compare_played(played: FloatArray, full: FloatArray, actions: IntArray, cel
 def _completed(
     played: FloatArray, actions: IntArray, n_actions: int, names: tuple[str, ...] | None
 ) -> tuple[FloatArray | None, tuple[str, ...]]:
-    """The propensities of all actions (n, A) if they follow from those of the played ones, and by what assumption."""
+    """Return all propensities (n, A) if they follow from the played ones, else None, and the assumption used."""
     n = len(actions)
     if (np.abs(played - 1.0 / n_actions) <= _UNIFORM_ROUNDING).all():
         even = np.full((n, n_actions), 1.0 / n_actions)
@@ -501,7 +503,7 @@ def _completed(
 
 
 def of_two_actions(played: FloatArray, actions: IntArray) -> FloatArray:
-    """The propensities (n, 2) of two actions by those of the played ones (n,)."""
+    """Return the propensities (n, 2) of two actions from those of the played ones (n,)."""
     full = np.repeat(1.0 - played[:, None], 2, axis=1)
     full[np.arange(len(actions)), actions] = played
     full.setflags(write=False)
@@ -511,7 +513,7 @@ def of_two_actions(played: FloatArray, actions: IntArray) -> FloatArray:
 def least_propensities(
     given: ArrayLike | None, *, n: int, n_actions: int, unplayed: tuple[str, ...] = ()
 ) -> FloatArray:
-    """What every action's propensity was at least (n, A), from one number, (n,) or (n, A); raise where it cannot be."""
+    """Return the minimum propensities (n, A) from one number, (n,) or (n, A); raise InputError if impossible."""
     if given is None:
         also = "".join(f" ({words})" for words in unplayed)
         raise InputError(

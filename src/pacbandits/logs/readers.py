@@ -1,4 +1,4 @@
-"""Logs from files of any known format: a line for each."""
+"""Read logs from files of any supported format, and from data frames."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pacbandits.records.text_files import check_file, naming, why
 
 @dataclass(frozen=True)
 class LogFormat:
-    """A format that logs come in.
+    """A file format of logs.
 
-    name: what it is called.
-    endings: how the names of such files end.
-    read: makes a log of a file.
-    positions: whether it may hold several positions, of which one is taken.
-    columns: whether its columns have names of the author's own, so that the reader says which is what.
+    name: its name.
+    endings: the suffixes of such files.
+    read: makes a log from a file.
+    positions: whether it may hold several positions, of which one is read.
+    columns: whether its author names the columns, so that options say which is which.
     """
 
     name: str
@@ -51,27 +51,27 @@ LOG_FORMATS = {
 
 
 def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[Reading]) -> tuple[Log, tuple[str, ...]]:
-    """A log from anyone's file, and what had to be assumed of it, in words; its certificates say so too.
+    """Return a log from a file, and the assumptions made about it, in words; its certificates repeat them.
 
     Parquet or CSV has columns `action`, `reward`, a `propensity` of the played action or `propensities` (lists) or
     `propensity_0`, `propensity_1`, … of all, optionally `round`, `repeats` and `context_id`; the others are features.
     Open Bandit Pipeline's feedback is an .npz file with its keys, and Vowpal Wabbit's dsjson has a line a decision.
 
-    path: of the file.
-    format: parquet, csv, dsjson or open-bandit; by the file's name if it is not given.
-    reading: what the file does not tell:
-        action, reward, propensity: the columns that hold these, if they are not called so.
-        split: the propensities, where everybody had the same: `uniform`, or those of each action (`a=0.4,b=0.6`).
-        reward_range: the least and the largest that rewards can be, if not 0 and 1.
-        clip: whether rewards beyond the range are cut to it, which makes another reward of them.
-        time: the column that tells when a row occurred, by which rows are brought into order.
-        time_format: how times are written in it (`%d/%m/%Y`, as strptime has it), where it leaves that open.
-        unit: the column that tells whose row it is, where people come back: what is counted then are people.
-        features, without: the columns to use as features, if not all that are left; columns to leave out.
+    path: the file.
+    format: parquet, csv, dsjson or open-bandit; by default from the file's suffix.
+    reading: what the file does not say:
+        action, reward, propensity: the columns that hold these, if they have other names.
+        split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`).
+        reward_range: the smallest and the largest possible reward, if not 0 and 1.
+        clip: whether rewards beyond the range are clipped to it, which changes the outcome that is measured.
+        time: the column with the time of each row, by which rows are sorted.
+        time_format: the format of its times (`%d/%m/%Y`, for strptime), if it is ambiguous.
+        unit: the column that identifies returning users; sample sizes then count users.
+        features, without: the feature columns, if not all others; columns to drop.
         keep: columns that stay features though they look like identifiers, outcomes, or the time.
-        n_actions: how many there are.
-        least_propensity: for logs with the propensity of the played action alone, what every action's was at least.
-        position: which one to take of a feedback with several.
+        n_actions: the number of actions.
+        least_propensity: the minimum propensity of every action, for logs with only that of the played action.
+        position: the position to use of a feedback with several.
 
     >>> import pacbandits as pb
     >>> rows = ["age,variant,spent", "20,plain,1", "30,plain,0", "40,discount,9"]
@@ -82,7 +82,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     (('discount', 'plain'), (0.0, 10.0), ('age',))
 
     Raises:
-        InputError: When the file cannot be read, a column is missing, or a value cannot be; it names which.
+        InputError: If the file cannot be read, a column is missing, or a value is invalid; it names which.
     """
     check_arguments(reading, of="read_log", others=("format",))
     path = path_of(path)
@@ -117,31 +117,31 @@ def _format(path: Path, asked: str | None) -> LogFormat:
     raise InputError(f"{path} does not end as the name of a log does ({known})")
 
 
-# Logs from data frames, of whichever library: whatever hands its columns over as Arrow does.
+# Logs from data frames of any library that exports Arrow streams.
 
 
 class DataFrame(Protocol):
-    """A table in memory that hands its columns over as Arrow does."""
+    """A table in memory that exports an Arrow stream."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
-    """A log from a data frame of pandas, polars, DuckDB, …, or an Arrow table; reading: as for `read_log`."""
+    """Return a log from a data frame of pandas, polars, DuckDB, …, or an Arrow table; reading: as for `read_log`."""
     options = ReadingOptions(**reading)
     if options.position is not None:
         raise InputError("a data frame has no positions; leave out --position")
     table = parquet.table_of(arrow_table(frame), name="the data frame")
     own = {options.action or "action", options.time, options.unit, *table.coded}
     for name in [name for name, column in table.columns.items() if name not in own and is_text(column.type)]:
-        dates = dates_in_text(table.columns[name])  # as in a file of text
+        dates = dates_in_text(table.columns[name])  # as in a text file
         if dates is not None:
             table.columns[name] = dates
     return log_of_table(table, options)
 
 
 def arrow_table(frame: object) -> Any:
-    """The data frame as an Arrow table."""
+    """Return the data frame as an Arrow table."""
     if not isinstance(frame, pa.Table):
         if not hasattr(frame, "__arrow_c_stream__"):
             raise InputError(
@@ -153,7 +153,7 @@ def arrow_table(frame: object) -> Any:
 
 
 def contexts_of(frame: object) -> Contexts:
-    """People from a data frame, every column a feature but for those that look like identifiers."""
+    """Return contexts from a data frame: every column is a feature, except those that look like identifiers."""
     table = parquet.table_of(arrow_table(frame), name="the data frame")
     n = table.n_rows
     leave_out_identifiers(table.columns, coded=table.coded, keep=())

@@ -1,4 +1,4 @@
-"""Options of reading a log, and the order of its rows by a column of times."""
+"""Options for reading a log, and the order of its rows by a column of times."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from pacbandits.schema import Fields
 
 # The order of rows by a column of times: numbers, dates, or text that spells one of these.
 #
-# Text is read where all of a column leaves no doubt: as numbers, as dates that begin with the year (ISO), or as dates
-# that end with it, where some value tells the day from the month (no month is a 25th one) or points stand between them
-# (31.1.2024: wherever that is written, the day comes first). Everything else is refused, unless the reader says how
-# times are written (`--time-format`, as Python's strptime has it).
+# Text is read if the whole column is unambiguous: as numbers, as dates that begin with the year (ISO), or as dates that
+# end with it, if some value tells the day from the month (25 is not a month) or if points separate them (31.1.2024: in
+# that notation the day always comes first). Otherwise the reader must give the format (`--time-format`, for Python's
+# strptime).
 
 
 _NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$"
@@ -45,20 +45,20 @@ _DATE = (
 _MARKS = ("-", ".", "/")
 _LETTERS = {"y": "%Y", "m": "%m", "d": "%d"}
 _WORDS = {"y": "year", "m": "month", "d": "day"}
-_YEARS = (1678, 2261)  # that nanoseconds in 64 bits can count
+_YEARS = (1678, 2261)  # that nanoseconds in 64 bits can represent
 _SECOND = 10**9
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EXAMPLE = datetime(2024, 12, 28, 23, 45, 56, 123456, tzinfo=UTC)  # every number of it is as long as it can be
-_COMPACT_YEARS = (1900, 2099)  # of eight digits that are taken for a date
+_EXAMPLE = datetime(2024, 12, 28, 23, 45, 56, 123456, tzinfo=UTC)  # its numbers have the most digits
+_COMPACT_YEARS = (1900, 2099)  # of eight digits that may be a date
 _ISO_REMEDY = "write times as 2024-01-31 or 2024-01-31 13:30:00"
 
 
 class Way(NamedTuple):
-    """A way to write times.
+    """A format of times.
 
-    order: of day, month and year (dmy), `number`, or `given` by the reader.
-    mark: what stands between them.
-    zoned: whether the offset from UTC is told.
+    order: the order of day, month and year (dmy), `number`, or `given` by the reader.
+    mark: the separator.
+    zoned: whether the offset from UTC is included.
     """
 
     order: str
@@ -71,10 +71,10 @@ class Way(NamedTuple):
 
 
 class Spelt(NamedTuple):
-    """What texts (k,) spell in one way of writing.
+    """The times that texts (k,) spell in one format.
 
     keys (k,): numbers in the order of time.
-    valid (k,): whether it is one at all.
+    valid (k,): whether the text fits the format.
     """
 
     keys: IntArray | FloatArray
@@ -84,14 +84,14 @@ class Spelt(NamedTuple):
 def order_of(
     column: Any, name: str, cells: CellNames = SOMEWHERE, *, form: str | None = None
 ) -> tuple[IntArray, tuple[str, ...]]:
-    """The order (n,) of rows by a column of times, and what was assumed to read it; rows of one time stay as they are.
+    """Return the order (n,) of rows by a column of times, and the assumptions made to read it; the sort is stable.
 
-    form: how times are written, if the reader says so. Raise where a row has no time, or one that may be two.
+    form: the format of times, if given. Raise InputError if a time is missing or ambiguous.
     """
     check_present(column, name, cells)
     _check_form(column.type, name, form)
     if not is_text(column.type) and not pa.types.is_temporal(column.type):
-        pop_floats({name: column}, name, cells)  # which raises where one is no number
+        pop_floats({name: column}, name, cells)  # raises if one is not a number
     spelt = spell_column(column, form=form)
     fitting = [way for way, one in spelt.items() if one.valid.all()]
     if not fitting:
@@ -106,7 +106,7 @@ def order_of(
 
 
 def spell_column(column: Any, *, form: str | None) -> dict[Way, Spelt]:
-    """What the rows (n,) of a column of times spell in each way in which any of them is written; none is missing."""
+    """Return the times that the rows (n,) of a complete column spell, for each format that any of them fits."""
     whole = bool(pa.types.is_integer(column.type))
     if is_text(column.type) or (whole and form is not None):
         coded = column if is_text(column.type) else _padded(column, str(form))
@@ -122,7 +122,7 @@ def spell_column(column: Any, *, form: str | None) -> dict[Way, Spelt]:
 
 
 def ticks_of(column: Any) -> IntArray:
-    """Whole numbers (n,) in the order of the dates, times or whole numbers of a column that has all of them."""
+    """Return integers (n,) in the order of a complete column's dates, times or integers."""
     wide: Any = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
     if not pa.types.is_integer(wide.type):
         wide = wide.cast(pa.int32() if wide.type.bit_width == 32 else pa.int64())
@@ -130,13 +130,13 @@ def ticks_of(column: Any) -> IntArray:
 
 
 def _padded(column: Any, form: str) -> Any:
-    """A column of whole numbers as text as long as such times are: a file of text has lost the 0 before 1022024."""
+    """Return a column of integers as text, padded with the zeros that numbers lose: 01022024 is read as 1022024."""
     width = len(_EXAMPLE.strftime(form))
     return pc.utf8_lpad(column.cast(pa.string()), width=width, padding="0").dictionary_encode()
 
 
 def _compact(numbers: IntArray) -> dict[Way, Spelt]:
-    """Whole numbers (n,) as dates with the year at the end, such as 31012024, which sort wrongly as numbers."""
+    """Return integers (n,) as dates with the year at the end, such as 31012024, which sort wrongly as numbers."""
     years, days, months = numbers % 10_000, numbers // 1_000_000, numbers // 10_000 % 100
     right = (years >= _COMPACT_YEARS[0]) & (years <= _COMPACT_YEARS[1]) & (days >= 1) & (months >= 1)
     both = {"dmy": (days, months), "mdy": (months, days)}
@@ -147,7 +147,7 @@ def _compact(numbers: IntArray) -> dict[Way, Spelt]:
 
 
 def _check_form(kind: Any, name: str, form: str | None) -> None:
-    """Raise where a column is not written in any form, or not in this one."""
+    """Raise InputError if a column cannot have a format, or not this one."""
     if form is None or is_text(kind) or pa.types.is_integer(kind):
         return
     if is_temporal(kind) and form.startswith("%Y-%m-%d"):
@@ -159,10 +159,10 @@ def _check_form(kind: Any, name: str, form: str | None) -> None:
 
 
 def check_time_format(form: str) -> None:
-    """Raise where this is not a format of Python's strptime, or one of dates without their year."""
+    """Raise InputError unless this is a strptime format of dates with their year, or of times of day."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a day without its year, which is refused here
+            warnings.simplefilter("ignore")  # about a day without its year, which is refused here
             read = datetime.strptime(_EXAMPLE.strftime(form), form)
         if read.year == _EXAMPLE.year or (read.date() == date(1900, 1, 1) and read.hour == _EXAMPLE.hour):
             return
@@ -175,7 +175,7 @@ def check_time_format(form: str) -> None:
 
 
 def spell_times(labels: Any, *, form: str | None = None) -> dict[Way, Spelt]:
-    """What texts (k,), a pyarrow array, spell in each way of writing that any of them is written in."""
+    """Return the times that texts (k,), a pyarrow array, spell in each format that any of them fits."""
     if form is not None:
         return {Way("given"): _by_format(labels.to_pylist(), form)}
     out: dict[Way, Spelt] = {}
@@ -214,9 +214,9 @@ def spell_times(labels: Any, *, form: str | None = None) -> dict[Way, Spelt]:
 
 
 def settle_way(ways: list[Way]) -> Way | None:
-    """The way in which all of a column is written, of those that fit it; None where that is open.
+    """Return the format of a column among those that fit all of it, or None if it is ambiguous.
 
-    Between points the day comes first wherever that is written; numbers that may be dates may be both.
+    With points as separators the day comes first; a number that may also be a date is ambiguous.
     """
     if len(ways) == 2 and all(way.mark == "." for way in ways):
         return next(way for way in ways if way.order == "dmy")
@@ -224,7 +224,7 @@ def settle_way(ways: list[Way]) -> Way | None:
 
 
 def _unreadable(column: Any, spelt: dict[Way, Spelt], name: str, cells: CellNames, *, form: str | None) -> InputError:
-    """What to say of a column that is not all written in one way: the first row that does not go with those before."""
+    """Return the error for a column that no single format fits: it names the first row that differs."""
     row = max((int((~one.valid).argmax()) for one in spelt.values()), default=0)
     first = f"'{plain(column[0].as_py())}' in {cells.row(0)}"
     where = f"column '{plain(name)}' holds '{plain(column[row].as_py())}' in {cells.row(row)}"
@@ -243,7 +243,7 @@ def _unreadable(column: Any, spelt: dict[Way, Spelt], name: str, cells: CellName
 
 
 def _open(column: Any, ways: list[Way], name: str, cells: CellNames) -> InputError:
-    """What to say of a column that may be written in two ways."""
+    """Return the error for a column that more than one format fits."""
     text = str(column[0].as_py())
     forms = " or ".join(f"--time-format '{_format_like(way, text)}'" for way in ways if way.order != "number")
     what = "which may be a number, or a date with its year at the end"
@@ -256,7 +256,7 @@ def _open(column: Any, ways: list[Way], name: str, cells: CellNames) -> InputErr
 
 
 def _format_like(way: Way, text: str) -> str:
-    """The format in which a text is written, as strptime has it."""
+    """Return the strptime format of a text."""
     found: Any = pc.extract_regex(pa.array([text]), _DATE)[0].as_py()
     date = way.mark.join(_LETTERS[letter] for letter in way.order)
     if found is None or not found["hour"]:
@@ -267,7 +267,7 @@ def _format_like(way: Way, text: str) -> str:
 
 
 def _by_format(labels: list[str], form: str) -> Spelt:
-    """What texts spell in a format of strptime, in microseconds; an offset from UTC is taken into account."""
+    """Return the times that texts spell in a strptime format, in microseconds; an offset from UTC is applied."""
     keys, valid = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels), dtype=np.bool_)
     for k, label in enumerate(labels):
         try:
@@ -284,13 +284,13 @@ def _mask(column: Any) -> BoolArray:
 
 
 def _numbers(texts: Any) -> IntArray:
-    """Whole numbers (k,) of digits: 0 where there are none."""
+    """Return integers (k,) from digits; 0 for an empty text."""
     filled: Any = pc.if_else(pc.equal(texts, ""), "0", texts)
     return np.asarray(filled.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _days(year: IntArray, month: IntArray, day: IntArray) -> tuple[IntArray, BoolArray]:
-    """Days (k,) since 1970, and whether the calendar has them."""
+    """Return days (k,) since 1970, and whether they are valid dates."""
     right = (year >= _YEARS[0]) & (year <= _YEARS[1]) & (month >= 1) & (month <= 12) & (day >= 1)
     months = np.where(right, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
     days = months.astype("datetime64[D]").astype(np.int64) + day - 1
@@ -298,7 +298,7 @@ def _days(year: IntArray, month: IntArray, day: IntArray) -> tuple[IntArray, Boo
 
 
 def _clock(fields: dict[str, Any]) -> tuple[IntArray, BoolArray]:
-    """Nanoseconds (k,) since midnight, and whether a day has them."""
+    """Return nanoseconds (k,) since midnight, and whether they are valid times of day."""
     hour, minute, second = (_numbers(fields[name]) for name in ("hour", "minute", "second"))
     part = _numbers(pc.utf8_rpad(fields["part"], width=9, padding="0"))
     twelve = _mask(pc.not_equal(fields["half"], ""))
@@ -309,7 +309,7 @@ def _clock(fields: dict[str, Any]) -> tuple[IntArray, BoolArray]:
 
 
 def _offsets(zones: Any) -> IntArray:
-    """Seconds (k,) from UTC."""
+    """Return offsets (k,) from UTC in seconds."""
     digits: Any = pc.replace_substring(zones, ":", "")
     west = _mask(pc.starts_with(digits, "-"))
     signed: Any = pc.or_(pc.starts_with(digits, "+"), pc.starts_with(digits, "-"))
@@ -317,11 +317,11 @@ def _offsets(zones: Any) -> IntArray:
     return np.where(west, -1, 1) * (away // 100 * 3600 + away % 100 * 60)
 
 
-# What the file of a log may not tell of itself, so that its reader must.
+# Options for reading a log: facts that its file does not contain.
 
 
 class Reading(TypedDict, total=False):
-    """How a log is to be read: the arguments of `read_log`, as `ReadingOptions` explains them."""
+    """The keyword arguments of `read_log`, as `ReadingOptions` explains them."""
 
     n_actions: int | None
     least_propensity: float | None
@@ -341,7 +341,7 @@ class Reading(TypedDict, total=False):
 
 
 def check_arguments(given: Iterable[str], *, of: str, others: Iterable[str] = ()) -> None:
-    """Raise where a name is none of `read_log`'s arguments; of: the function that was called, others: its own."""
+    """Raise InputError if a name is not an argument of `read_log`; of: the called function, others: its own."""
     known = (*Reading.__annotations__, *others)
     for name in given:
         if name not in known:
@@ -352,20 +352,20 @@ def check_arguments(given: Iterable[str], *, of: str, others: Iterable[str] = ()
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """What a log's file may not tell, so that its reader must.
+    """Facts about a log that its file does not contain.
 
-    n_actions: how many actions there are.
-    least_propensity: what every action's propensity was at least, always, for logs that tell the played one's alone.
-    reward_range: the least and the largest that rewards can be, if not 0 and 1.
-    position: which one to take of a feedback with several.
-    action, reward, propensity: the columns that hold these, if they are not called so.
-    split: the propensities, where they were the same for everybody: `uniform`, or those of each action (`a=0.4,b=0.6`).
-    time: the column that tells when a row occurred, by which rows are brought into order.
-    time_format: how times are written in it, as Python's strptime has it (`%d/%m/%Y`), where it leaves that open.
-    unit: the column that tells whose row it is, where people come back.
-    features: the columns to use as features, if not all that are left.
-    without: columns to leave out.
-    clip: whether rewards beyond the range are cut to it, which makes another reward of them.
+    n_actions: the number of actions.
+    least_propensity: the minimum propensity of every action, for logs with only that of the played action.
+    reward_range: the smallest and the largest possible reward, if not 0 and 1.
+    position: the position to use of a feedback with several.
+    action, reward, propensity: the columns that hold these, if they have other names.
+    split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`).
+    time: the column with the time of each row, by which rows are sorted.
+    time_format: the format of its times, for Python's strptime (`%d/%m/%Y`), if it is ambiguous.
+    unit: the column that identifies returning users.
+    features: the feature columns, if not all others.
+    without: columns to drop.
+    clip: whether rewards beyond the range are clipped to it, which changes the outcome that is measured.
     keep: columns that stay features though they look like identifiers, outcomes, or the time.
     """
 
@@ -417,18 +417,18 @@ class ReadingOptions:
 
     @property
     def of_columns(self) -> tuple[str, ...]:
-        """Which options were given that say what the columns of a table are."""
+        """The given options that concern the columns of a table."""
         names = ("action", "reward", "propensity", "split", "time", "time_format", "unit", "features", "without")
         return tuple(name for name in names if getattr(self, name) not in (None, ()))
 
     @property
     def outcome(self) -> str:
-        """What a reward is called."""
+        """The name of the reward."""
         name = self.reward or "reward"
         return f"clipped {name}" if self.clip else name
 
     def to_json(self) -> dict[str, Any]:
-        """What was said, as what JSON knows, by the names that `read_log` has for it."""
+        """Serialise the given options to JSON-compatible values, by the names of `read_log`."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         lists = ("reward_range", "features", "without", "keep")
         return {
@@ -437,7 +437,7 @@ class ReadingOptions:
 
     @classmethod
     def from_json(cls, value: object) -> ReadingOptions:
-        """What `to_json` wrote."""
+        """Return the options that `to_json` wrote."""
         given = Fields.read(value, of="reading of the log")
         given.check_known(tuple(field.name for field in fields(cls)))
         made: Reading = {}

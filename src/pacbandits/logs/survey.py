@@ -1,8 +1,8 @@
 """Survey all rows of a data set once, in bounded memory: facts about all rows, and a few witness rows.
 
-The witnesses are rows that show everything on which names, categories and remarks of the log rest: every label, every
-action, the least and the largest of everything. What they become in memory, by the reader of tables, has the form of
-the log of all rows; where it depends on how many rows there are, these are counted here.
+The witnesses are rows that show everything on which the names, categories and remarks of the log depend: every label,
+every action, the extremes of every number. The log of the witnesses, made in memory by the table reader, has the form
+of the log of all rows; facts that depend on the number of rows are counted here.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Survey:
     """Facts about all rows of a data set.
 
     witnesses: a log of some rows that has the form of the log of all of them.
-    assumed: what is assumed of the log, in words.
-    spelt: the labels of each column of text, in order.
+    assumed: the assumptions about the log, in words.
+    spelt: the labels of each text column, sorted.
     fixed_split: whether the propensities of all actions are the same in all rows.
-    round_counts: how many interactions each round has.
-    rounds_rise: whether rows stand in the order of their rounds.
-    samples: how many interactions there are, repeats included.
-    max_repeats: how often a row occurred at most.
+    round_counts: the number of interactions of each round.
+    rounds_rise: whether rows are sorted by round.
+    samples: the number of interactions, repeats included.
+    max_repeats: the largest number of repeats of a row.
     """
 
     witnesses: Log
@@ -74,10 +74,10 @@ class Survey:
 class Own:
     """Names of a log's own columns in its files.
 
-    action, reward: these.
+    action, reward: the columns of these.
     played: the propensity of the played action, if there is such a column.
-    listed: the lists of those of all actions, if there are.
-    each: the columns of one action each, in the order of the file.
+    listed: the lists of propensities of all actions, if there is such a column.
+    each: the columns of one action's propensities each, in the order of the file.
     """
 
     action: str
@@ -88,7 +88,7 @@ class Own:
 
     @classmethod
     def of(cls, parts: Parts, options: ReadingOptions) -> Own:
-        """By what whoever reads them says."""
+        """Return the names by the reader's options."""
         played = options.propensity or "propensity"
         chosen = (options.action, options.reward, options.propensity)
         prefix = PROPENSITY_PREFIX
@@ -103,7 +103,7 @@ class Own:
 
 
 def survey(parts: Parts, options: ReadingOptions) -> Survey:
-    """Read all rows once; return what holds of all of them."""
+    """Read all rows once; return facts about all of them."""
     _check_there(parts, options)
     _check_possible(parts, options)
     looking = _Looking(parts, options)
@@ -112,7 +112,7 @@ def survey(parts: Parts, options: ReadingOptions) -> Survey:
 
 
 def _check_there(parts: Parts, options: ReadingOptions) -> None:
-    """Raise where a column is missing, in the words that there are for a table."""
+    """Raise InputError if a column is missing, with the same message as for a table."""
     own = Own.of(parts, options)
     told = (options.propensity, options.time, *(options.features or ()), *options.without)
     if all(name in parts.kinds for name in (own.action, own.reward, *told) if name is not None):
@@ -124,7 +124,7 @@ def _check_there(parts: Parts, options: ReadingOptions) -> None:
 
 
 def _check_possible(parts: Parts, options: ReadingOptions) -> None:
-    """Raise where a log cannot be made of some rows at a time."""
+    """Raise InputError if the log needs all rows at once."""
     unit = unit_column(parts.about) if options.unit is None else options.unit
     if unit is not None:
         raise InputError(
@@ -173,12 +173,12 @@ class _Looking:
         self.places: list[IntArray] = []
 
     def _told(self) -> set[str]:
-        """The columns whose use was told, which are no identifiers."""
+        """Return the columns whose use was given, which are not identifiers."""
         given = (self.options.action, self.options.reward, self.options.propensity, self.options.time)
         return {name for name in given if name is not None}
 
     def _wanted(self) -> list[str]:
-        """The columns whose labels or dates may matter."""
+        """Return the columns whose labels or dates may matter."""
         options, own = self.options, (self.own.action, self.own.reward, self.own.played)
         out: list[str] = []
         for name in self.parts.kinds:
@@ -188,13 +188,13 @@ class _Looking:
         return out
 
     def watches(self) -> list[Watch]:
-        """All watches, in order: some use what earlier ones have just seen."""
+        """Return all watches, in order: some use the results of earlier ones."""
         found: list[Watch | None] = [*self.texts.values(), *self.numbers.values(), *self.clocks.values()]
         found += [*self.ends, self.tally, self.order, self.clips, self.plays, self.propensities]
         return [watch for watch in found if watch is not None]
 
     def needed(self) -> list[str]:
-        """The columns to read."""
+        """Return the columns to read."""
         names = {*self.texts, *self.numbers, *self.clocks, *(end.name for end in self.ends), self.own.action}
         names |= {self.options.time or self.own.action, self.own.reward}
         if self.propensities is not None and not self.propensities.is_done:
@@ -202,7 +202,7 @@ class _Looking:
         return [name for name in self.parts.kinds if name in names]
 
     def look(self) -> None:
-        """Show all rows to the watches, a batch at a time."""
+        """Pass all rows to the watches, a batch at a time."""
         done = count_rows_aloud("looking at all rows once", self.parts.n_rows, started=monotonic())
         watches, first = self.watches(), 0
         while first < self.parts.n_rows:
@@ -218,7 +218,7 @@ class _Looking:
                 first += n
                 done(n)
                 if self.needed() != names:
-                    break  # fewer columns are to be read from here on
+                    break  # fewer columns are needed from here on
 
     def _keep(self, columns: Columns, rows: IntArray, first: int) -> None:
         """Keep witness rows."""
@@ -230,7 +230,7 @@ class _Looking:
         self.places.append(first + rows)
 
     def _check_bounded(self) -> None:
-        """Raise where more would have to be remembered than there should be room for."""
+        """Raise InputError if labels, repeats or rounds exceed their limits, or rows are not sorted."""
         labels = self.texts.get(self.own.action)
         for watch in (labels, self.texts.get(self.own.reward)):
             if watch is not None and watch.overflowed:
@@ -245,7 +245,7 @@ class _Looking:
             raise _unordered(self.order.name)
 
     def told(self) -> Survey:
-        """The result of the survey."""
+        """Return the result of the survey."""
         places = np.concatenate(self.places)
         counters: dict[str, Labels | IdentifierWatch] = {**self.numbers, **self.texts}
         estimated = tuple(_estimate_words(name) for name, counter in counters.items() if counter.is_estimated)
@@ -278,7 +278,7 @@ class _Looking:
         )
 
     def _table(self, count: int) -> Columns:
-        """The witnesses as a table."""
+        """Return the witnesses as a table."""
         out: Columns = {}
         for name, kind in self.parts.kinds.items():
             if all(name in piece for piece in self.pieces):
@@ -289,7 +289,7 @@ class _Looking:
         return out
 
     def _coded(self, name: str, column: Any) -> Any:
-        """A column of text as codes: into its sorted labels, or those that its author has listed."""
+        """Return a text column as codes: into its sorted labels, or into its author's categories."""
         if name not in self.parts.coded or name not in self.texts:
             return parquet.sort_labels(column)
         labels = tuple(self.texts[name].listed)
@@ -298,7 +298,7 @@ class _Looking:
         return pa.DictionaryArray.from_arrays(codes, pa.array(labels, type=pa.string()))
 
     def _stand_in(self, name: str, kind: Any, count: int) -> Any:
-        """What stands in for a column that was not looked at, or not to the end: nothing rests on its values."""
+        """Return placeholder values for a column that was not read to the end, on which nothing depends."""
         if self.propensities is not None and name in (*self.own.each, self.own.listed):
             share = 1.0 / max(self.propensities.width, 1)
             even: Any = pa.array(np.full(count * (1 if name in self.own.each else self.propensities.width), share))

@@ -35,16 +35,16 @@ from pacbandits.records.text_files import (
 )
 from pacbandits.schema import Fields
 
-# The files that names, folders and patterns stand for, in order.
+# Expand names, folders and patterns to files, in order.
 
 
 ENDINGS = (".parquet", ".pq", ".parq", *parquet.DELIMITERS)
 
 
 def expand(patterns: Sequence[str | Path]) -> list[Path]:
-    """The files that each pattern stands for: a file, a folder of tables, or a pattern such as `logs/2026-*/*.parquet`.
+    """Return the files of each pattern: a file, a folder of tables, or a pattern such as `logs/2026-*/*.parquet`.
 
-    Within a folder or pattern they are in the order of their names, in which part-9 comes before part-10.
+    Within a folder or pattern they are sorted by name, with numbers in numeric order: part-9 before part-10.
     """
     out: list[Path] = []
     for pattern in patterns:
@@ -65,7 +65,7 @@ def _expand(pattern: str) -> list[Path]:
     try:
         folder, there = path.is_dir(), path.exists()
     except (OSError, ValueError):
-        return [path]  # whoever opens it will say why it cannot be
+        return [path]  # opening it reports the error
     if folder:
         found = [one for one in path.iterdir() if _is_table(one)]
         if not found:
@@ -85,7 +85,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _natural(path: Path) -> tuple[list[tuple[int, int, str]], str]:
-    """What files are sorted by: numbers within names count as such."""
+    """Return a sort key in which numbers within names compare as numbers."""
     pieces = re.split(r"([0-9]+)", str(path))
     return [(0, int(one), "") if one.isdigit() else (1, 0, one) for one in pieces], str(path)
 
@@ -93,19 +93,19 @@ def _natural(path: Path) -> tuple[list[tuple[int, int, str]], str]:
 # Several Parquet files as one table; any range of its rows can be read, a batch at a time.
 
 
-_BUFFER_BYTES = 2**18  # of a column that is read at once: pages, and not all of a row group
+_BUFFER_BYTES = 2**18  # per column: pages, not a whole row group
 
 
 @dataclass(frozen=True)
 class FilePart:
     """A Parquet file of a data set.
 
-    path: of the file.
-    name: the path in messages; that of the text file where it was converted from one.
+    path: the path of the file.
+    name: the path in messages; that of the text file if it was converted from one.
     size: in bytes, when the data set was opened.
-    changed_ns: time of the last change, at that moment.
+    changed_ns: its modification time at that moment.
     first: the number of its first row in the data set.
-    groups: how many rows each of its row groups has.
+    groups: the number of rows of each row group.
     """
 
     path: Path
@@ -124,11 +124,11 @@ class FilePart:
 class Parts:
     """The files of a data set and their common columns.
 
-    files: in order.
+    files: the files, in order.
     kinds: the columns by name, each with its type in all files (pyarrow's).
-    coded: the columns of text that their author has made categories.
-    about: what the files say of the log beside their columns.
-    remarks: the same, in words.
+    coded: the text columns that their author made categories.
+    about: the description in the files' metadata.
+    remarks: the remarks in the files' metadata.
     text: the text file that was converted, if it was a single one.
     """
 
@@ -145,15 +145,15 @@ class Parts:
 
     @property
     def line(self) -> Callable[[int], int] | None:
-        """On which line of the file a row stands, if that is text."""
+        """A function from a row to its line in the file, if that is text."""
         return None if self.text is None else partial(line_of, self.text)
 
     def table(self, columns: Columns) -> LoadedTable:
-        """Some rows as a table with what the files say of all of them."""
+        """Return some rows as a table with the metadata of all of them."""
         return LoadedTable(columns, self.about, self.remarks, self.coded, self.line)
 
     def group_starts(self) -> Iterator[int]:
-        """The number of the first row of every row group, in order, and then that of all rows."""
+        """Yield the first row of every row group, in order, and then the number of all rows."""
         for part in self.files:
             start = part.first
             for count in part.groups:
@@ -162,13 +162,13 @@ class Parts:
         yield self.n_rows
 
     def file_of(self, row: int) -> FilePart:
-        """The file in which a row stands."""
+        """Return the file that contains a row."""
         return next(part for part in self.files if row < part.first + part.n_rows)
 
     def read_rows(self, start: int, stop: int, columns: Sequence[str], *, most: int) -> Iterator[Columns]:
-        """Rows from `start` up to and without `stop`, no more than so many at a time; text comes as codes.
+        """Yield rows from `start` up to, not including, `stop`, at most `most` at a time; text as codes.
 
-        columns: those that are wanted. What is before `start` in its row group is read, and let go.
+        columns: the columns to read. Rows before `start` in its row group are read and discarded.
         """
         for part in self.files:
             if part.first < stop and start < part.first + part.n_rows:
@@ -199,7 +199,7 @@ class Parts:
             raise InputError(f"it ends after {place - part.first:,} rows, and says that it has {part.n_rows:,}")
 
     def _columns(self, batch: Any, columns: Sequence[str], part: FilePart) -> Columns:
-        """The columns of some rows, in the types that they have in all files."""
+        """Return the columns of some rows, in their common types in all files."""
         out: Columns = {}
         for name in columns:
             column: Any = batch.column(batch.schema.get_field_index(name))
@@ -223,7 +223,7 @@ def _as_kind(column: Any, kind: Any, name: str, part: FilePart) -> Any:
 
 
 def in_blocks(pieces: Iterable[Columns], *, rows: int) -> Iterator[Columns]:
-    """The rows of pieces in blocks of so many, but for the last, which may have fewer."""
+    """Yield the rows of pieces in blocks of `rows`; the last may have fewer."""
     waiting: list[Columns] = []
     count = 0
     for columns in pieces:
@@ -241,7 +241,7 @@ def in_blocks(pieces: Iterable[Columns], *, rows: int) -> Iterator[Columns]:
 
 
 def _joined(pieces: list[Columns]) -> Columns:
-    """Pieces one after the other; those of text may have different codes."""
+    """Concatenate pieces, whose text columns may have different codes."""
     if len(pieces) == 1:
         return pieces[0]
     out: Columns = {}
@@ -257,7 +257,7 @@ def _joined(pieces: list[Columns]) -> Columns:
 
 
 def codes_of(column: Any, codes: Mapping[str, int], name: str) -> FloatArray:
-    """The codes (n,) of a column of text; what is missing has the last, as the label of its own."""
+    """Return the codes (n,) of a text column; missing values have the last code, which is their label's."""
     labels: list[str] = column.dictionary.to_pylist()
     places = np.array([codes.get(label, -1) for label in labels] or [-1], dtype=np.float64)
     missing = column.indices.is_null().to_numpy(zero_copy_only=False)
@@ -269,7 +269,7 @@ def codes_of(column: Any, codes: Mapping[str, int], name: str) -> FloatArray:
 
 
 def changed(name: str) -> InputError:
-    """What to say of a column that holds something else than when all rows were first read."""
+    """Return the error for a column with values that it did not have when all rows were first read."""
     return InputError(
         f"column '{plain(name)}' holds what it did not when all rows were first read; leave the files alone"
     )
@@ -308,7 +308,7 @@ def opened(part: FilePart, *, texts: Sequence[str]) -> Generator[Any]:
 
 
 def list_parts(paths: Sequence[Path], *, names: Sequence[str], columns: Sequence[str] | None = None) -> Parts:
-    """The files as one table, if their columns are the same; names: what to call each. columns: to read, if not all."""
+    """Return the files as one table, if their columns agree; names: for messages. columns: to read, if not all."""
     files: list[FilePart] = []
     described: list[Header] = []
     first = 0
@@ -331,7 +331,7 @@ def list_parts(paths: Sequence[Path], *, names: Sequence[str], columns: Sequence
 
 
 def _with_rows(files: list[FilePart], described: list[Header]) -> tuple[list[FilePart], list[Header]]:
-    """Without the files that have no rows, if any has some."""
+    """Drop the files without rows; raise InputError if none has any."""
     kept = [number for number, part in enumerate(files) if part.n_rows]
     if not kept:
         raise InputError(f"{files[0].name} has no rows" if len(files) == 1 else "the files have no rows")
@@ -339,7 +339,7 @@ def _with_rows(files: list[FilePart], described: list[Header]) -> tuple[list[Fil
 
 
 def _check_same(mine: Header, first: Header, name: str, first_name: str) -> None:
-    """Raise where two files cannot be parts of one log."""
+    """Raise InputError if two files cannot be parts of one log."""
     for lacking, there, other in ((mine, first, first_name), (first, mine, name)):
         gone = next((column for column in there.kinds if column not in lacking.kinds), None)
         if gone is not None:
@@ -356,7 +356,7 @@ def _check_same(mine: Header, first: Header, name: str, first_name: str) -> None
 
 
 def _common_kind(one: Any, other: Any, where: str) -> Any:
-    """The type of a column that is of two types in two files."""
+    """Return the common type of a column that has two types in two files."""
     if one == other or pa.types.is_null(other):
         return one
     if pa.types.is_null(one):
@@ -372,19 +372,18 @@ def _common_kind(one: Any, other: Any, where: str) -> Any:
     raise InputError(f"{where} is {plain(other)}, and {plain(one)} in files before; write it alike in all of them")
 
 
-# Convert text files to temporary Parquet files, a batch at a time, so that any range of rows can be read.
-#
-# A column has the type that it would have if all files were read at once: the first, in the order in which pyarrow
-# tries them, that all of its values can be. It is found by trial: where a value does not fit, the column is given the
-# next type that this value fits, and the files are read from the start.
+# Convert text files to temporary Parquet files, a batch at a time, so that any range of rows can be read. A column has
+# the type it would have if all files were read at once: the first, in pyarrow's order, that all of its values fit. It
+# is found by trial: if a value does not fit, the column gets the next type that this value fits, and the files are read
+# again.
 
 
 _GROUP_ROWS = 2**17
-_RESERVE_BYTES = 2**27  # of disk, which are left free
-# A file of numbers takes up to this many times the room of its text: "0," becomes eight bytes.
+_RESERVE_BYTES = 2**27  # of disk space to leave free
+# Numbers take up to this many times the size of their text: "0," becomes eight bytes.
 _MAX_GROWTH = 4
 _MISFIT = re.compile(r"In CSV column #(\d+): .*conversion error to .*?: invalid (?:value '(.*)'|UTF8 data)$", re.DOTALL)
-# In the order in which they are tried.
+# In the order in which pyarrow tries them.
 _KINDS: tuple[Any, ...] = (
     pa.null(),
     pa.int64(),
@@ -417,9 +416,9 @@ class Folder:
 class Converted:
     """Text files converted to Parquet.
 
-    folder: that holds them.
-    paths: of the files, in order.
-    remarks: how the text was read.
+    folder: the folder of the files.
+    paths: the files, in order.
+    remarks: remarks on how the text was read.
     """
 
     folder: Folder
@@ -440,7 +439,7 @@ def convert(paths: Sequence[Path], *, action: str) -> Converted:
                 remarks += remarks_on_delimited(path, delimiter)
                 _widen_by_first_rows(kinds, path, delimiter, first=paths[0])
         while not _write_all(paths, delimiters, kinds, folder.path):
-            pass  # some column is wider now
+            pass  # some column has a wider type now
         if kinds.get(action) == pa.int64() and _spelt_otherwise(paths, delimiters, action):
             kinds[action] = pa.string()
             _write_all(paths, delimiters, kinds, folder.path)
@@ -456,12 +455,12 @@ def _place(folder: Path, number: int) -> Path:
 
 
 def _guess_bytes(path: Path) -> int:
-    """What a file may take as Parquet."""
+    """Return an upper estimate of the size of a file as Parquet."""
     return check_file(path) * (MAX_UNPACKED_RATIO if is_zipped(path) else _MAX_GROWTH)
 
 
 def _check_room(folder: Path, needed: int) -> None:
-    """Raise where there is less free disk than may be needed."""
+    """Raise InputError if less disk space is free than may be needed."""
     free = shutil.disk_usage(folder).free
     if free < needed + _RESERVE_BYTES:
         raise InputError(
@@ -471,7 +470,7 @@ def _check_room(folder: Path, needed: int) -> None:
 
 
 def _widen_by_first_rows(kinds: dict[str, Any], path: Path, delimiter: str, *, first: Path) -> None:
-    """Widen the types of columns by what the first rows of a file are."""
+    """Widen the types of columns by those of a file's first rows."""
     with open_delimited(path, delimiter, kinds={}) as (reader, _):
         found = {field.name: field.type for field in reader.schema}
         names: list[str] = reader.schema.names
@@ -490,8 +489,8 @@ def _widen_by_first_rows(kinds: dict[str, Any], path: Path, delimiter: str, *, f
 
 
 def _write_all(paths: Sequence[Path], delimiters: Sequence[str], kinds: dict[str, Any], folder: Path) -> bool:
-    """Write all files with columns of these types; widen one that is too narrow, and say that all is to be redone."""
-    commas: dict[str, bool] = {}  # columns of text, and whether all of it is numbers with decimal commas
+    """Write all files with columns of these types; if a type is too narrow, widen it and return False."""
+    commas: dict[str, bool] = {}  # text columns, and whether all their values are numbers with decimal commas
     for number, (path, delimiter) in enumerate(zip(paths, delimiters, strict=True)):
         with parquet.reading(path):
             try:
@@ -516,7 +515,7 @@ def _write_all(paths: Sequence[Path], delimiters: Sequence[str], kinds: dict[str
 
 
 def _widen(kinds: dict[str, Any], name: str, value: str) -> None:
-    """Give a column the next type that a value fits."""
+    """Widen a column's type to the next that a value fits."""
     for kind in _KINDS[_KINDS.index(kinds[name]) + 1 :]:
         if kind == pa.string() or _fits(value, kind):
             kinds[name] = kind
@@ -532,7 +531,7 @@ def _not_text(name: str) -> InputError:
 
 
 def _fits(value: str, kind: Any) -> bool:
-    """Whether a text is read as a value of a type."""
+    """Return whether a text can be read as a type."""
     quoted = value.replace('"', '""')
     lines = pa.BufferReader(f'x,y\n"{quoted}",1\n'.encode())
     try:
@@ -543,7 +542,7 @@ def _fits(value: str, kind: Any) -> bool:
 
 
 def _write(path: Path, delimiter: str, kinds: dict[str, Any], place: Path, commas: dict[str, bool]) -> None:
-    """Write a file of text as Parquet."""
+    """Write a text file as Parquet."""
     with open_delimited(path, delimiter, kinds=kinds) as (reader, apart):
         texts = [field.name for field in reader.schema if is_plain_text(field.type)]
         with pq.ParquetWriter(place, reader.schema, compression="none", use_dictionary=texts) as writer:
@@ -563,7 +562,7 @@ def _write(path: Path, delimiter: str, kinds: dict[str, Any], place: Path, comma
 
 
 def _check_text(name: str, column: Any, apart: str, commas: dict[str, bool]) -> None:
-    """Raise where text has line breaks within it; and notice whether it is numbers with decimal commas."""
+    """Raise InputError if text contains line breaks; record whether it is numbers with decimal commas."""
     broken: Any = pc.match_substring_regex(column, "[\n\r\\x00]")
     if pc.any(broken).as_py():
         check_texts(name, column.filter(broken)[:1].to_pylist())
@@ -572,7 +571,7 @@ def _check_text(name: str, column: Any, apart: str, commas: dict[str, bool]) -> 
 
 
 def _spelt_otherwise(paths: Sequence[Path], delimiters: Sequence[str], name: str) -> bool:
-    """Whether whole numbers are not written as such are: 001 is not 1."""
+    """Return whether some integers are not written as plain decimals: 001 is not 1."""
     for path, delimiter in zip(paths, delimiters, strict=True):
         with (
             parquet.reading(path),

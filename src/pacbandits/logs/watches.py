@@ -15,24 +15,23 @@ from pacbandits.logs.reading_options import Way, settle_way, spell_column, ticks
 from pacbandits.records.column_types import Counts, days_and_hours
 from pacbandits.records.columns import Columns, is_list, is_number, numbers_of, pa
 
-# What to look out for in the columns of a table that goes by a few rows at a time.
-#
-# A watch remembers little, and tells which rows are witnesses: the first with a label, the one with the largest number
-# so far, … A log of the witnesses alone has the names, categories and remarks of the log of all rows.
+# Running checks of a table's columns, in bounded memory. A watch reports witness rows: the first with a label, the one
+# with the largest number so far, … A log of the witnesses alone has the names, categories and remarks of the log of all
+# rows.
 
 
 class Watch(Protocol):
-    """Who looks at the rows as they go by."""
+    """A running check of rows."""
 
     def see(self, columns: Columns) -> list[int]:
-        """Which of the next rows, from 0, are witnesses."""
+        """Process the next rows; return which of them, from 0, are witnesses."""
         ...
 
 
 class Extremes:
-    """A column of numbers, or of lists of them: the first rows with the least, the largest, and none.
+    """The first rows with the smallest and the largest number of a column (of numbers or lists), and with none.
 
-    name: of the column.
+    name: the column.
     """
 
     def __init__(self, name: str) -> None:
@@ -60,7 +59,7 @@ class Extremes:
 
 
 def _ends(column: Any) -> tuple[FloatArray, FloatArray]:
-    """The least and the largest number (n,) in each row of a column: NaN where there is none, or it is no number."""
+    """Return the smallest and the largest number (n,) in each row of a column; NaN if there is none."""
     if is_list(column.type):
         n, values = len(column), column.flatten()
         if column.null_count or values.null_count or n == 0 or len(values) % n or not is_number(values.type):
@@ -72,9 +71,9 @@ def _ends(column: Any) -> tuple[FloatArray, FloatArray]:
 
 
 class Clock:
-    """A column of dates or times: whether rows stand in their order, and whether times of day vary.
+    """A column of dates or times: whether rows are sorted by it, and whether times of day vary.
 
-    name: of the column.
+    name: the column.
     """
 
     def __init__(self, name: str) -> None:
@@ -115,22 +114,22 @@ class Clock:
 
     @property
     def tells_when(self) -> bool:
-        """Whether rows stand in the order of this column, by no coincidence."""
+        """Whether rows are sorted by this column, and not by coincidence."""
         return self._ordered and self._rows >= MIN_CLOCK_ROWS and self._first != self._last
 
 
 class Order:
-    """The column by which rows are to be brought into order: whether they stand in it.
+    """The column to sort rows by: whether they are already sorted.
 
-    name: of the column.
-    form: how times are written in it, if the reader says so.
+    name: the column.
+    form: the format of its times, if given.
 
-    Text may be written in more than one way, until some row decides; that row is a witness.
+    Text may fit several formats until some row decides; that row is a witness.
     """
 
     def __init__(self, name: str, form: str | None) -> None:
         self.name, self.form = name, form
-        self._last: dict[Way, float] | None = None  # the ways that fit all rows so far; NaN where they do not rise
+        self._last: dict[Way, float] | None = None  # formats that fit all rows so far; NaN if not sorted
 
     def see(self, columns: Columns) -> list[int]:
         column: Any = columns[self.name]
@@ -152,20 +151,20 @@ class Order:
 
     @property
     def is_lost(self) -> bool:
-        """Whether rows do not stand in order, whatever way their times are written in."""
+        """Whether rows are not sorted, in any format that fits their times."""
         return bool(self._last) and all(map(math.isnan, self._last.values()))
 
     @property
     def is_kept(self) -> bool:
-        """Whether all rows stand in order; so do those whose times cannot be read, which are refused elsewhere."""
+        """Whether all rows are sorted; also true if times cannot be read, which is reported elsewhere."""
         way = settle_way(list(self._last or ()))
         return way is None or self._last is None or not math.isnan(self._last[way])
 
 
 class RoundTally:
-    """How often rounds occur, whether rows stand in their order, and what repeats come to.
+    """The number of interactions per round, whether rows are sorted by round, and the sum of repeats.
 
-    has_rounds, has_repeats: whether there are such columns.
+    has_rounds, has_repeats: whether these columns exist.
     """
 
     def __init__(self, *, has_rounds: bool, has_repeats: bool) -> None:
@@ -178,7 +177,7 @@ class RoundTally:
         n = len(next(iter(columns.values())))
         repeats = numbers_of(columns["repeats"]) if self.has_repeats else None
         rounds = numbers_of(columns["round"]) if self.has_rounds else None
-        for numbers in (repeats, rounds):  # what is none is refused with its witnesses, by whoever makes the log
+        for numbers in (repeats, rounds):  # invalid values are witnesses elsewhere, and raise when the log is made
             if numbers is not None and not np.isfinite(numbers).all():
                 return []
         counts = np.ones(n, dtype=np.int64) if repeats is None else repeats.astype(np.int64)
@@ -198,10 +197,10 @@ class RoundTally:
 
 
 class Clips:
-    """How many rewards lie below and above the range that they are cut to.
+    """The numbers of rewards below and above the range to which they are clipped.
 
     name: the column of rewards.
-    ends: the range, if one is told.
+    ends: the range, if given.
     """
 
     def __init__(self, name: str, ends: tuple[float, float] | None) -> None:
@@ -216,16 +215,16 @@ class Clips:
         return []
 
 
-# How many different values a column has, and which labels, as its rows go by.
+# The number of distinct values of a column, and its labels, counted as rows are read.
 
 
-MAX_LABELS = 2**16  # of a column of text, as categories
-MAX_DISTINCT = 2**22  # values that are counted
-EARLY_ROWS = 2**18  # of which values are counted where there are more than that in all
+MAX_LABELS = 2**16  # of a categorical text column
+MAX_DISTINCT = 2**22  # distinct values counted
+EARLY_ROWS = 2**18  # used for counts if all rows have too many distinct values
 
 
 class Distinct:
-    """How many different whole numbers there are, up to `MAX_DISTINCT` of them."""
+    """The number of distinct integers, counted up to `MAX_DISTINCT`."""
 
     def __init__(self) -> None:
         self._known = np.empty(0, dtype=np.int64)
@@ -235,9 +234,9 @@ class Distinct:
         self.rows = self.present = 0
 
     def see(self, values: IntArray, *, rows: int, present: int) -> None:
-        """The values of so many next rows, each once or more, of which so many have one; see `EARLY_ROWS`.
+        """Add the values of the next `rows` rows, of which `present` have one; see `EARLY_ROWS`.
 
-        No call begins before that many rows and ends behind them.
+        No call may contain rows from both before and after the first `EARLY_ROWS` rows.
         """
         self.rows, self.present = self.rows + rows, self.present + present
         if self.is_full:
@@ -251,7 +250,7 @@ class Distinct:
 
     @classmethod
     def begun(cls, values: IntArray, *, rows: int, present: int, early: Counts | None) -> Distinct:
-        """After so many rows with these values; early: what there was in the first of them."""
+        """Return a counter after `rows` rows with these values; early: the counts of the first `EARLY_ROWS` of them."""
         out = cls()
         out.see(values, rows=rows, present=present)
         out._early = early or out._early
@@ -259,11 +258,11 @@ class Distinct:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are too many to be counted."""
+        """Whether there are too many values to be counted."""
         return len(self._known) > MAX_DISTINCT
 
     def counts(self) -> Counts:
-        """How many values there are: in the first `EARLY_ROWS` rows, where in all there are too many."""
+        """Return the counts of all rows, or of the first `EARLY_ROWS` rows if there are too many values."""
         self._merge()
         if self.is_full and self._early is not None:
             return self._early
@@ -271,20 +270,20 @@ class Distinct:
 
     def _merge(self) -> None:
         if self._fresh:
-            # runs that are sorted already, which a stable sort merges
+            # sorted runs, which a stable sort merges
             self._known = _each_once(np.sort(np.concatenate([self._known, *self._fresh]), kind="stable"))
             self._fresh, self._waiting = [], 0
 
 
 def _each_once(values: IntArray) -> IntArray:
-    """Sorted numbers without those that come again."""
+    """Return sorted numbers without duplicates."""
     return values[np.append(True, values[1:] != values[:-1])] if len(values) else values
 
 
 class IdentifierWatch:
-    """A column of whole numbers that may be identifiers: how many different ones there are.
+    """A column of integers that may be identifiers: the number of distinct ones.
 
-    name: of the column.
+    name: the column.
     """
 
     def __init__(self, name: str) -> None:
@@ -298,33 +297,33 @@ class IdentifierWatch:
         return []
 
     def counts(self) -> Counts:
-        """How many values the column has."""
+        """Return the counts of the column."""
         return self.distinct.counts()
 
     @property
     def is_estimated(self) -> bool:
-        """Whether there are too many to be counted."""
+        """Whether there are too many values to be counted."""
         return self.distinct.is_full
 
 
 class Labels:
-    """A column of text: its labels, and the first row of each.
+    """A text column: its labels, and the first row of each.
 
-    name: of the column.
-    coded: whether its author made categories of it, all of which count, in their order.
+    name: the column.
+    coded: whether its author made it categorical; then all its categories count, in their order.
     """
 
     def __init__(self, name: str, *, coded: bool) -> None:
         self.name, self.coded = name, coded
         self.codes: dict[str, int] = {}  # of labels that occur, in the order of first rows
-        self.listed: dict[str, None] = {}  # all labels of a column that its author coded
-        self.overflowed = False  # there are too many labels to be categories
-        self.now: IntArray = np.empty(0, dtype=np.int64)  # codes of the last rows seen, -1 where there is none
+        self.listed: dict[str, None] = {}  # all categories of a column that its author coded
+        self.overflowed = False  # too many labels for a categorical column
+        self.now: IntArray = np.empty(0, dtype=np.int64)  # codes of the last rows seen, -1 where missing
         self._hashes = Distinct()
         self._rows = self._present = 0
         self._early: Counts | None = None
         self._missing = False
-        self._last: Any = None  # the last dictionary, and the codes of its labels
+        self._last: Any = None  # the last dictionary; `_places`: the codes of its labels
         self._places: IntArray = np.empty(0, dtype=np.int64)
 
     def see(self, columns: Columns) -> list[int]:
@@ -351,16 +350,16 @@ class Labels:
         return found
 
     def counts(self) -> Counts:
-        """How many labels the column has."""
+        """Return the counts of the column."""
         return self._hashes.counts() if self.overflowed else Counts(self._rows, self._present, len(self.codes))
 
     @property
     def is_estimated(self) -> bool:
-        """Whether there are too many to be counted."""
+        """Whether there are too many values to be counted."""
         return self.overflowed and self._hashes.is_full
 
     def _look_up(self, dictionary: Any) -> None:
-        """Find the codes of the labels of a dictionary; -1 for those that are new."""
+        """Look up the codes of a dictionary's labels; -1 for new ones."""
         self._last = dictionary
         if self.overflowed:
             return
@@ -370,7 +369,7 @@ class Labels:
         self._places = np.fromiter((self.codes.get(label, -1) for label in labels), dtype=np.int64, count=len(labels))
 
     def _add(self, local: IntArray, missing: BoolArray) -> list[int]:
-        """Give codes to the labels that are new, and tell their first rows."""
+        """Assign codes to new labels; return their first rows."""
         rows = np.flatnonzero(~missing)
         used, first = np.unique(local[rows], return_index=True)
         new = self._places[used] < 0
@@ -382,13 +381,13 @@ class Labels:
         return [int(row) for row in rows[first[order]]]
 
     def _overflow(self) -> None:
-        """Keep hashes from now on, in the place of labels."""
+        """From now on keep hashes instead of labels."""
         self.overflowed = True
         values = np.fromiter(map(hash, self.codes), dtype=np.int64, count=len(self.codes))
         self._hashes = Distinct.begun(values, rows=self._rows, present=self._present, early=self._early)
 
     def _count(self, local: IntArray, *, rows: int) -> None:
-        """Count labels of which there are too many to be kept."""
+        """Count labels by their hashes, as there are too many to keep."""
         values = np.empty(0, dtype=np.int64)
         if not self._hashes.is_full:
             used: list[str] = self._last.take(pa.array(np.flatnonzero(np.bincount(local)))).to_pylist()
@@ -396,28 +395,28 @@ class Labels:
         self._hashes.see(values, rows=rows, present=len(local))
 
 
-# What to look out for in actions and their propensities, as rows go by; see `watching`.
+# Running checks of actions and their propensities.
 
 
 class Plays:
-    """The first rows of every action, and those with its least and its largest propensity while these may be constant.
+    """The first rows of every action, and those with its extreme propensities while these may be constant.
 
     action: the column of actions.
-    labels: who watches it, where it is text.
-    played: the column of played propensities, where the others have to follow from these; or None.
+    labels: the watch of its labels, if it is text.
+    played: the column of played propensities, if the others must follow from these; or None.
     """
 
     def __init__(self, action: str, *, labels: Labels | None, played: str | None) -> None:
         self.action, self.labels, self.played = action, labels, played
-        self._values = np.empty(0)  # numbers of actions, or codes of their labels, in order
-        self._places = np.full(MAX_ACTIONS, -1, dtype=np.int64)  # of small numbers, among these
+        self._values = np.empty(0)  # numbers of actions, or codes of their labels, sorted
+        self._places = np.full(MAX_ACTIONS, -1, dtype=np.int64)  # positions of small numbers among these
         self._counts = np.empty(0, dtype=np.int64)
         self._low, self._high = np.empty(0), np.empty(0)
 
     def see(self, columns: Columns) -> list[int]:
         values = numbers_of(columns[self.action]) if self.labels is None else self.labels.now.astype(np.float64)
         strange = ~(np.isfinite(values) & (values >= 0))
-        if strange.any():  # it is refused with its first row, by whoever makes the log
+        if strange.any():  # raises with its first row when the log is made
             return [int(strange.argmax())] if self.labels is None else []
         which = self._find(values)
         found: list[int] = []
@@ -430,7 +429,7 @@ class Plays:
         return found if self.played is None else found + self._extremes(which, numbers_of(columns[self.played]))
 
     def _find(self, values: FloatArray) -> IntArray:
-        """The places (n,) of actions among those seen, these included."""
+        """Return the positions (n,) of actions among all seen, these included."""
         small = values.max() < len(self._places) and bool((values == np.floor(values)).all())
         if small and (which := self._places[values.astype(np.int64)]).min() >= 0:
             return which
@@ -441,14 +440,14 @@ class Plays:
         return np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
 
     def _add(self, new: FloatArray) -> None:
-        """Make room for actions that are new."""
+        """Insert new actions."""
         where = np.searchsorted(self._values, new)
         self._values = np.insert(self._values, where, new)
         self._counts = np.insert(self._counts, where, 0)
         self._low, self._high = np.insert(self._low, where, np.inf), np.insert(self._high, where, -np.inf)
 
     def _extremes(self, which: IntArray, played: FloatArray) -> list[int]:
-        """The rows with the least and the largest propensity of an action so far, while these may be the same."""
+        """Return rows with a new smallest or largest propensity of an action, while these may be constant."""
         if (self._high - self._low > MAX_SHARE_ROUNDING * self._high).any() or not np.isfinite(played).all():
             return []
         low, high = self._low.copy(), self._high.copy()
@@ -464,7 +463,7 @@ class Plays:
 
 
 def _rows_of(which: IntArray, wanted: IntArray) -> list[IntArray]:
-    """The rows of each of the wanted actions, in order; which (n,): the action of each row."""
+    """Return the rows of each of the wanted actions, in order; which (n,): the action of each row."""
     order = np.argsort(which, kind="stable")
     starts = np.searchsorted(which[order], wanted, side="left")
     ends = np.searchsorted(which[order], wanted, side="right")
@@ -472,13 +471,13 @@ def _rows_of(which: IntArray, wanted: IntArray) -> list[IntArray]:
 
 
 class Propensities:
-    """Whether the propensities of all actions are the same in all rows; and how far the played ones told alone are off.
+    """Whether the propensities of all actions are constant, and how far separate played ones differ from them.
 
     listed: the column of lists, if there is one.
-    each: the columns of one action each, otherwise.
+    each: otherwise, the columns of one action each.
     action: the column of actions.
-    labels: who watches it, where it is text.
-    played: the column of played propensities, if these are told as well; or None.
+    labels: the watch of its labels, if it is text.
+    played: the column of played propensities, if there is one as well; or None.
     """
 
     def __init__(
@@ -493,7 +492,7 @@ class Propensities:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing more to learn of them."""
+        """Whether further rows need not be read."""
         return not self.same and self.played is None
 
     def see(self, columns: Columns) -> list[int]:
@@ -515,7 +514,7 @@ class Propensities:
         return found if self.played is None else found + self._compare(full, columns)
 
     def _matrix(self, columns: Columns) -> FloatArray | None:
-        """The propensities (n, A) of rows; None where they are not that, which whoever makes the log will say."""
+        """Return the propensities (n, A) of rows; None if invalid, which raises when the log is made."""
         if self.listed is None:
             return np.column_stack([numbers_of(columns[name]) for name in self.each])
         column: Any = columns[self.listed]
@@ -525,7 +524,7 @@ class Propensities:
         return values.reshape(len(column), -1) if len(values) and len(values) % len(column) == 0 else None
 
     def _compare(self, full: FloatArray, columns: Columns) -> list[int]:
-        """The row in which the played propensity told alone is off by more than in any before."""
+        """Return the row with a new largest difference between the two values of the played propensity."""
         assert self.played is not None
         if self.labels is None:
             places = numbers_of(columns[self.action])

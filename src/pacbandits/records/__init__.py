@@ -1,4 +1,4 @@
-"""Frozen data, validated at the door: contexts, policies, mixtures, designs, logs, and what is assumed of rewards."""
+"""Immutable, validated records: contexts, policies, mixtures, designs, logs and reward bounds."""
 
 from pacbandits.records.contexts import Contexts, Phi, check_contexts
 from pacbandits.records.design import Design, RewardBounds, Sampler, Sparing, check_sampler, spare

@@ -1,4 +1,4 @@
-"""Types of columns: dates and times as features, numbers as people write them, and identifiers."""
+"""Types of columns: dates and times as features, formatted numbers, and identifiers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ from pacbandits.records.columns import (
     pc,
 )
 
-# Dates and times as features that people think in.
-#
-# A column of dates becomes its weekday, a label, and its day, counted from 1970-01-01 so that a number means the same
-# in every file; in words the day is a date again. Where times of day vary there is the hour too: 13.5 is half past one.
+# Dates and times as features. A column of dates becomes its weekday, a label, and its day, counted from 1970-01-01 so
+# that a number means the same in every file; descriptions show the day as a date. If times of day vary there is the
+# hour too: 13.5 is half past one.
 
 
 Part = Literal["weekday", "day", "hour"]
@@ -38,19 +37,19 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_ENDING = " days since 1970-01-01"
 _ENDINGS: dict[Part, str] = {"weekday": " weekday", "day": _DAY_ENDING, "hour": " hour"}
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
-MIN_DATES = 2  # in a column of text, for what is none to be a mistake
+MIN_DATES = 2  # in a text column, for other values to be mistakes
 _LIKE_A_DATE = re.compile(r"[0-9:.TZ+\- ]+")
 _FIRST_DAY = date(1970, 1, 1)
 _FIRST_WEEKDAY = WEEKDAYS.index("Thu")
-_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 _SECONDS_OF_A_DAY = 24 * 3600
 
 
 @dataclass(frozen=True)
 class DatePart:
-    """A feature that is made of a column of dates or times.
+    """A feature computed from a column of dates or times.
 
-    column: of which it is made.
+    column: that column.
     part: the weekday (Mon, …, Sun), the day (counted from 1970-01-01), or the hour (13.5 is half past one).
     """
 
@@ -59,13 +58,13 @@ class DatePart:
 
 
 def date_parts(features: Iterable[str], dates: Iterable[str]) -> dict[str, DatePart]:
-    """Which of the features are made of columns of dates, and how; dates: these columns."""
+    """Return the features that were computed from date columns, with their parts; dates: these columns."""
     made = {f"{column}{end}": DatePart(column, part) for column in dates for part, end in _ENDINGS.items()}
     return {feature: made[feature] for feature in features if feature in made}
 
 
 def spread_dates(columns: Columns) -> Columns:
-    """The columns, where those of dates and times have made room for the features made of them."""
+    """Return the columns with those of dates and times replaced by their features."""
     if not any(is_temporal(column.type) for column in columns.values()):
         return columns
     out: Columns = {}
@@ -79,19 +78,19 @@ def spread_dates(columns: Columns) -> Columns:
 
 
 def say_number(feature: str, value: float, *, digits: int) -> tuple[str, str]:
-    """A feature and a number that it is at most, in words of so many digits: of a day the date."""
+    """Return a feature and its threshold in words, with `digits` digits; a day is shown as a date."""
     if feature.endswith(_DAY_ENDING) and _is_day(value):
         return plain(feature.removesuffix(_DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value)))
     return plain(feature), f"{value:.{digits}g}"
 
 
 def date_features(name: str, column: Any) -> Columns:
-    """All features that can be made of a column of dates or times, whatever it holds; nulls are dates, too."""
+    """Return all features of a column of dates or times, whatever it holds; a column of nulls counts as dates."""
     return _features(name, column.cast(pa.date32()) if pa.types.is_null(column.type) else column, hours=True)
 
 
 def dates_in_text(column: Any) -> Any | None:
-    """A column of text (codes into labels) as the dates or times that it spells, as in CSV; None where one is none."""
+    """Return a text column (codes into labels) as the dates or times it spells, as in CSV; None if one is no date."""
     labels: list[str] = column.dictionary.to_pylist()
     if not all(_LIKE_A_DATE.fullmatch(label) for label in labels):
         return None
@@ -101,7 +100,7 @@ def dates_in_text(column: Any) -> Any | None:
 
 
 def check_dates(column: Any, name: str, cells: CellNames) -> None:
-    """Raise when most of a column of text is dates in ISO form, and the rest is something else."""
+    """Raise InputError if at least half of a text column's labels are ISO dates, and others are not."""
     labels: list[str | None] = column.dictionary.to_pylist()
     good = np.array([label is not None and _ISO_DATE.match(label) is not None for label in labels], dtype=np.bool_)
     if good.sum() < max(MIN_DATES, len(good) / 2):
@@ -118,12 +117,12 @@ def check_dates(column: Any, name: str, cells: CellNames) -> None:
 
 
 def _is_day(value: float) -> bool:
-    """Whether the calendar has a date for it."""
+    """Return whether the calendar has a date for this day."""
     return date.min.toordinal() <= math.floor(value) + _FIRST_DAY.toordinal() <= date.max.toordinal()
 
 
 def _features(name: str, column: Any, *, hours: bool = False) -> Columns:
-    """What is made of a column of dates or times; hours: whether also of one in which they never vary."""
+    """Return the features of a column of dates or times; hours: include the hour even if it never varies."""
     missing: BoolArray = column.is_null().to_numpy(zero_copy_only=False)
     days, clock = days_and_hours(name, column)
     out: Columns = {}
@@ -138,7 +137,7 @@ def _features(name: str, column: Any, *, hours: bool = False) -> Columns:
 
 
 def days_and_hours(name: str, column: Any) -> tuple[IntArray, FloatArray]:
-    """Whole days since 1970 and the hour of the day (n,), by the clock of the column's time zone; 0 where missing."""
+    """Return days since 1970 and the hour of the day (n,), in the column's time zone; 0 where missing."""
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         try:
@@ -154,26 +153,24 @@ def days_and_hours(name: str, column: Any) -> tuple[IntArray, FloatArray]:
     return days, rest / (3600.0 * a_second)
 
 
-# Numbers as people write them: 1,200.50 and 1.200,50, 4 %, $12; read where a whole column leaves no doubt of them.
-#
-# A column of text is one of numbers if all of it is written in one way, and at least one value is not just digits and a
-# point. Where two ways fit and differ, as for 1,200 (twelve hundred, or a bit more than one), it stays text, and that
-# is said.
+# Formatted numbers: 1,200.50 and 1.200,50, 4 %, $12. A text column is read as numbers if all of it fits one format and
+# at least one value is not just digits and a point. If two formats fit and differ, as for 1,200, it stays text, with a
+# remark.
 
 
 MAX_WRITTEN_CHARACTERS = 40
-MAX_COMPARED_LABELS = 10_000  # of a column, beyond which nothing is said of those that hardly differ
+MAX_COMPARED_LABELS = 10_000  # per column, beyond which no remark is made on near-duplicate labels
 _CELL = re.compile(r"([-+−]?)\s?([$€£¥]?)\s?([-+−]?)([0-9][0-9.,'’ \u00a0\u202f]*|[.,][0-9]+)\s?([$€£¥%]?)")
 _GROUPING = "'’ \u00a0\u202f"
 _PLAIN = re.compile(r"[0-9]*\.?[0-9]+|[0-9]+\.")
-# How groups of three digits and what is less than one stand apart, after the words for it.
+# Formats of thousands and decimal separators, by an example.
 _WAYS = {
     "1,234.5": re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.[0-9]+)?"),
     "1.234,5": re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]*)(?:,[0-9]+)?"),
     "1 234.5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:\.[0-9]+)?"),
     "1 234,5": re.compile(r"(?:[0-9]{1,3}(?:['’ \u00a0\u202f][0-9]{3})+|[0-9]*)(?:,[0-9]+)?"),
 }
-# What makes a number with a decimal point of it, by what stands for that.
+# Translations to a number with a decimal point, by the decimal separator.
 _POINTED = {
     ".": str.maketrans(dict.fromkeys(_GROUPING + ",", "")),
     ",": str.maketrans(dict.fromkeys(_GROUPING + ".", "") | {",": "."}),
@@ -183,10 +180,10 @@ _PERCENT = "%"
 
 
 class Written(NamedTuple):
-    """What labels spell.
+    """The numbers that labels spell.
 
     values (k,): the numbers.
-    words: how they are written.
+    words: their format, in words.
     """
 
     values: FloatArray
@@ -194,7 +191,7 @@ class Written(NamedTuple):
 
 
 def numbers_in(labels: Sequence[str]) -> Written | None:
-    """The numbers that all labels spell in one way, which is not just digits and a point; None where that is open."""
+    """Return the numbers of labels that all fit one format other than digits and a point; None if ambiguous."""
     cells: list[re.Match[str]] = []
     for label in labels:
         found = _cell(label)
@@ -233,10 +230,11 @@ def numbers_in(labels: Sequence[str]) -> Written | None:
 def read_written(
     columns: Columns, *, but: Collection[str] = (), coded: Collection[str] = (), cells: CellNames
 ) -> tuple[str, ...]:
-    """Make numbers of the columns of text that spell such, and say so; and of those that may be numbers, or nearly are.
+    """Convert text columns of formatted numbers to numbers, in place; return remarks on these and on doubtful ones.
 
-    but: columns that stay as they are. coded: columns of text that their author has made categories. cells: where their
-    rows stand.
+    but: columns to leave alone.
+    coded: text columns that their author made categories.
+    cells: names of their rows in messages.
     """
     remarks: list[str] = []
     for name in [name for name in columns if name not in but and name not in coded and is_text(columns[name].type)]:
@@ -255,7 +253,7 @@ def read_written(
 
 
 def _why_text(labels: Sequence[str], column: Any, cells: CellNames) -> str | None:
-    """What to say of text that could be numbers, in part or in two ways, or of labels that hardly differ."""
+    """Return a remark on text that is partly or ambiguously numeric, or on near-duplicate labels, or None."""
     if len(labels) > MAX_COMPARED_LABELS:
         return None
     spelt = [_cell(label) is not None for label in labels]
@@ -292,9 +290,9 @@ def _why_text(labels: Sequence[str], column: Any, cells: CellNames) -> str | Non
 
 
 def hardly_differing(labels: Sequence[str], *, numbers: bool = False) -> tuple[str, str] | None:
-    """Two labels that differ in blanks or capitals alone, or are one number written twice, if there are such.
+    """Return two labels that differ only in blanks or capitals, or that are the same number, or None.
 
-    numbers: whether to look for numbers, too.
+    numbers: whether to compare numbers, too.
     """
     seen: dict[str, str] = {}
     for label in labels:
@@ -308,35 +306,34 @@ def hardly_differing(labels: Sequence[str], *, numbers: bool = False) -> tuple[s
 
 
 def _cell(label: str) -> re.Match[str] | None:
-    """Sign, mark, sign, digits and mark of what may be a number."""
+    """Match a number: sign, currency, sign, digits and currency or %."""
     return _CELL.fullmatch(label.strip()) if len(label) <= MAX_WRITTEN_CHARACTERS else None
 
 
 def _first_row(column: Any, code: int) -> int:
-    """The first row that has a label."""
+    """Return the first row that has a label."""
     codes: IntArray = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return int((codes == code).argmax())
 
 
 def is_decimal(label: str) -> bool:
-    """Whether a label is a whole number as Python writes it: not 001, and not 0x10."""
+    """Return whether a label is an integer as Python writes it: not 001, and not 0x10."""
     try:
         return str(int(label)) == label
     except ValueError:
         return False
 
 
-# Columns that name people or rows and tell nothing about them: they are noticed, and left out with a remark.
+# Columns that identify people or rows are not features: they are dropped with a remark.
 #
-# A column is one of these if its name is that of an identifier (id, user_id, userId, uuid, email, …) and no value comes
-# twice; or if it is text, of more than `MIN_ROWS` rows of which more than `MIN_DISTINCT_SHARE` have a value of their
-# own. Numbers that are not whole are never identifiers, and text that its author has coded as a category is none
-# either.
+# A column is one of these if its name is that of an identifier (id, user_id, userId, uuid, email, …) and its values are
+# distinct; or if it is text with more than `MIN_ROWS` rows, of which more than `MIN_DISTINCT_SHARE` have a distinct
+# value. Numbers that are not integers are never identifiers, nor is text that its author coded as a category.
 #
-# Values that come again are those of people who come back, if the column is called as people's identifiers are
-# (user_id, patientNumber, email) and has `MIN_PEOPLE` values or more, or as people are (customer) or any identifier is
-# (id, uuid) and has `MIN_PEOPLE_BY_NAME`, of which each comes `MAX_ROWS_OF_AN_ID` times at most on average. A few
-# values are categories whatever they are called.
+# Repeated values mean returning users if the column is named as people's identifiers are (user_id, patientNumber,
+# email) and has `MIN_PEOPLE` values or more, or as people are (customer) or any identifier is (id, uuid) and has
+# `MIN_PEOPLE_BY_NAME`, each repeated at most `MAX_ROWS_OF_AN_ID` times on average. Fewer values are categories,
+# whatever their name.
 
 
 MIN_ROWS = 100
@@ -344,7 +341,7 @@ MIN_DISTINCT_SHARE = 0.9
 MIN_PEOPLE = 20
 MIN_PEOPLE_BY_NAME = 100
 MAX_ROWS_OF_AN_ID = 20
-RETURN_WORDS = ": people who come back are not"  # in what is said of them
+RETURN_WORDS = ": people who come back are not"  # marks remarks about returning users
 _PEOPLE = (
     r"(account|client|cookie|customer|device|donor|guest|household|member|participant|patient|person|player|respondent|"
     r"session|shopper|student|subject|subscriber|user|visitor)"
@@ -361,11 +358,11 @@ _NAMES = re.compile(
 
 
 class Counts(NamedTuple):
-    """How many values a column has.
+    """The numbers of values of a column.
 
-    rows: how many rows.
-    present: how many of these have a value.
-    distinct: how many values are different.
+    rows: the number of rows.
+    present: the number of rows with a value.
+    distinct: the number of distinct values.
     """
 
     rows: int
@@ -383,10 +380,11 @@ def leave_out_identifiers(
     keep: Collection[str] = (),
     counted: Mapping[str, Counts] = NOTHING_COUNTED,
 ) -> tuple[str, ...]:
-    """Take the identifiers out of columns that would be features; and say which, why, and how to keep them.
+    """Remove identifiers from columns that would be features; return remarks that say which, why, and how to keep them.
 
-    coded: columns whose author says that they are categories. keep: columns that the reader asks for by name.
-    counted: what columns hold of which only some rows are here.
+    coded: columns that their author made categories.
+    keep: columns that the reader asks for by name.
+    counted: counts of all rows for columns of which only some rows are here.
     """
     remarks: list[str] = []
     for name in [name for name in columns if name not in (*keep, ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN)]:
@@ -399,13 +397,13 @@ def leave_out_identifiers(
 
 
 def keeping(name: str) -> str:
-    """How to keep a column that is left out."""
+    """Return how to keep a column that is dropped, in words."""
     shown = plain(name)
     return f"--features +{shown} (in Python, keep=['{shown}']) keeps it" if name else "a name of its own keeps it"
 
 
 def _why(name: str, column: Any, *, coded: bool, counts: Counts | None) -> str | None:
-    """Why a column is an identifier, if it is one."""
+    """Return why a column is an identifier, or None."""
     if _ROW_NUMBERS.fullmatch(name):
         return "it is the row numbers that pandas adds"
     text = is_text(column.type)
@@ -423,7 +421,7 @@ def _why(name: str, column: Any, *, coded: bool, counts: Counts | None) -> str |
 
 
 def _may_name(column: Any, *, coded: bool) -> bool:
-    """Whether a column may hold identifiers, by its type."""
+    """Return whether a column's type allows identifiers."""
     return not coded if is_text(column.type) else bool(pa.types.is_integer(column.type))
 
 
@@ -434,10 +432,10 @@ def notice_returns(
     but: Collection[str | None] = (),
     counted: Mapping[str, Counts] = NOTHING_COUNTED,
 ) -> tuple[str, ...]:
-    """What to say of columns of a log, those `but` for which, that name people of whom some come again.
+    """Return notices on columns, except those in `but`, that identify returning users.
 
-    coded: columns whose author says that they are categories. counted: what columns hold of which only some rows are
-    here.
+    coded: columns that their author made categories.
+    counted: counts of all rows for columns of which only some rows are here.
     """
     found: list[str] = []
     for name, column in columns.items():
@@ -448,7 +446,7 @@ def notice_returns(
 
 
 def tells_of_return(remark: str) -> bool:
-    """Whether a remark is on people who come back, of whom each row counts as another's."""
+    """Return whether a remark is about returning users whose rows are taken as independent."""
     return RETURN_WORDS in remark
 
 
@@ -461,18 +459,18 @@ def _say_return(name: str, rows: int, people: int) -> str:
 
 
 def is_counted(name: str) -> bool:
-    """Whether a column of that name is an identifier or not by how many different values it has."""
+    """Return whether it depends on the number of distinct values if a column of this name is an identifier."""
     return any(_peoples(name)) or _is_identifiers_name(name)
 
 
 def _peoples(name: str) -> tuple[bool, bool]:
-    """Whether identifiers of people are called so, and whether people or any identifiers are."""
+    """Return whether a name is that of people's identifiers, and whether it is that of people or of any identifier."""
     snake = re.sub(r"[\-. ]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
     return _PEOPLES_IDS.fullmatch(snake) is not None, _PEOPLES_NAMES.fullmatch(snake) is not None
 
 
 def _returning(name: str, column: Any, counts: Counts | None) -> tuple[int, int] | None:
-    """How many rows are of how many people, if a column names people of whom some come again."""
+    """Return the numbers of rows and of people if a column identifies returning users; else None."""
     theirs, named = _peoples(name)
     if not theirs and not named:
         return None
@@ -483,12 +481,12 @@ def _returning(name: str, column: Any, counts: Counts | None) -> tuple[int, int]
 
 
 def _is_identifiers_name(name: str) -> bool:
-    """Whether identifiers are called so: `id`, `user_id` and `userId`, but not `paid`."""
+    """Return whether a name is that of an identifier: `id`, `user_id` and `userId`, but not `paid`."""
     return _NAMES.fullmatch(name) is not None or _NAMES.fullmatch(name.lower()) is not None
 
 
 def _count(column: Any) -> Counts:
-    """How many values a column has that is all here."""
+    """Return the counts of a column that is complete."""
     if is_text(column.type):
         distinct = len(np.unique(column.indices.drop_null().to_numpy(zero_copy_only=False)))
     else:

@@ -1,4 +1,4 @@
-"""The columns of a table as numbers and labels; of text, see `parquet.LoadedTable`, they hold codes."""
+"""Convert the columns of a table to numbers and labels; text columns hold codes (see `parquet.LoadedTable`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, integers
 from pacbandits.errors import InputError, count_of, plain
 
-# pyarrow, which ships no types: what enters from it is Any, and leaves the modules that read tables typed.
+# pyarrow has no types: its values are Any on entry, and typed when they leave the modules that read tables.
 
 
 pa: Any = pyarrow
@@ -27,31 +27,31 @@ Columns = dict[str, Any]  # column name -> pyarrow array
 
 
 def is_list(kind: Any) -> bool:
-    """Whether a column of this type holds lists."""
+    """Return whether a column of this type holds lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def is_number(kind: Any) -> bool:
-    """Whether a column of this type holds numbers, or true and false."""
+    """Return whether a column of this type holds numbers or booleans."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def is_temporal(kind: Any) -> bool:
-    """Whether a column of this type holds dates, times of day, or both."""
+    """Return whether a column of this type holds dates, times of day, or both."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind))
 
 
 def is_plain_text(kind: Any) -> bool:
-    """Whether a column of this type holds text, written out."""
+    """Return whether a column of this type holds text that is not dictionary-encoded."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a column of this type holds text, written out or coded."""
+    """Return whether a column of this type holds text, dictionary-encoded or not."""
     return is_plain_text(kind) or bool(pa.types.is_dictionary(kind) and is_plain_text(kind.value_type))
 
 
-# Columns of contexts that are no features.
+# Reserved columns of contexts, which are not features.
 ID_COLUMN = "context_id"
 PHI_COLUMN = "phi"
 WEIGHT_COLUMN = "context_weight"
@@ -59,11 +59,11 @@ WEIGHT_COLUMN = "context_weight"
 
 @dataclass(frozen=True)
 class CellNames:
-    """Where the values of a table stand, in words that its reader understands.
+    """Names of a table's rows and columns in messages.
 
-    line: tells on which line of the file a row stands, which is given from 0; None for a table that has no lines.
-    names: what its author calls columns that have another name here.
-    order (n,): of the rows in the file, if they have another here.
+    line: maps a row, from 0, to its line in the file; None for a table without lines.
+    names: the author's names of columns that were renamed.
+    order (n,): the file's row for each row of the table, if they were reordered.
     """
 
     line: Callable[[int], int] | None = None
@@ -71,12 +71,12 @@ class CellNames:
     order: IntArray | None = None
 
     def row(self, row: int) -> str:
-        """Which row it is, given from 0."""
+        """Return the name of a row, given from 0, in messages."""
         place = row if self.order is None else int(self.order[row])
         return f"row {place} (counted from 0)" if self.line is None else f"line {self.line(place)}"
 
     def column(self, name: str) -> str:
-        """Which column it is."""
+        """Return the name of a column in messages."""
         return f"column '{plain(self.names.get(name, name))}'"
 
 
@@ -85,17 +85,17 @@ LEAVE_OUT = "correct it, or leave the row out"
 
 
 def pop_floats(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> FloatArray | None:
-    """Take the named column out as numbers (n,), or None when it is not there."""
+    """Remove the named column and return its numbers (n,), or None if there is no such column."""
     return _numbers(columns.pop(name), name, cells) if name in columns else None
 
 
 def pop_numbers_or_missing(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> FloatArray:
-    """Take the named column, which is there, out as numbers (n,): NaN where one is missing."""
+    """Remove the named column, which must exist, and return its numbers (n,), NaN where missing."""
     return _numbers(columns.pop(name), name, cells, missing=True)
 
 
 def pop_integers(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> IntArray | None:
-    """Take the named column out as integers (n,), or None when it is not there."""
+    """Remove the named column and return its integers (n,), all 0 or more, or None if there is no such column."""
     if name not in columns:
         return None
     numbers = _numbers(columns.pop(name), name, cells)
@@ -108,7 +108,7 @@ def pop_integers(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> I
 
 
 def pop_matrix(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> FloatArray | None:
-    """Take the named column of equally long lists out as numbers (n, k), or None when it is not there."""
+    """Remove the named column of lists of one length and return its numbers (n, k), or None if there is none."""
     if name not in columns:
         return None
     column: Any = columns.pop(name)
@@ -119,7 +119,7 @@ def pop_matrix(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> Flo
 
 
 def pop_cube(columns: Columns, name: str) -> FloatArray | None:
-    """Take the named column of lists of lists out as numbers (n, k, l), or None when it is not one of those."""
+    """Remove the named column of nested lists and return its numbers (n, k, l), or None if it holds no lists."""
     if name not in columns or not is_list(columns[name].type):
         return None
     outer: Any = columns.pop(name)
@@ -134,9 +134,9 @@ def pop_cube(columns: Columns, name: str) -> FloatArray | None:
 def pop_features(
     columns: Columns, *, n: int, cells: CellNames = SOMEWHERE
 ) -> tuple[FloatArray, list[str], list[tuple[str, ...] | None]]:
-    """Take every column out as a feature: (n, d) numbers, names and the labels of those that hold text.
+    """Remove all columns and return them as features: (n, d) numbers, names, and the labels of text columns.
 
-    What is missing is NaN, of text too.
+    Missing values are NaN, also in text columns.
     """
     names = list(columns)
     out = np.empty((n, len(names)))
@@ -154,11 +154,11 @@ def pop_features(
 
 
 def _labels(column: Any) -> tuple[tuple[str, ...], FloatArray]:
-    """The labels of a column of text, and codes (n,) into them: NaN where there is none."""
+    """Return the labels of a text column, and codes (n,) into them, NaN where missing."""
     given: list[str | None] = column.dictionary.to_pylist()
     missing = column.indices.is_null().to_numpy(zero_copy_only=False)
     codes = np.asarray(column.indices.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.float64)
-    if None in given:  # a dictionary may have a label that is none
+    if None in given:  # a dictionary may contain null
         places = np.cumsum([0, *(label is not None for label in given)], dtype=np.float64)[:-1]
         places[[label is None for label in given]] = np.nan
         codes = places[codes.astype(np.int64)]
@@ -167,7 +167,7 @@ def _labels(column: Any) -> tuple[tuple[str, ...], FloatArray]:
 
 
 def numbers_of(column: Any) -> FloatArray:
-    """The numbers (n,) of a column: NaN where one is missing, or it holds none."""
+    """Return the numbers (n,) of a column: NaN where missing, or everywhere if it holds no numbers."""
     if not is_number(column.type):
         return np.full(len(column), np.nan)
     whole: Any = column.cast(pa.float64(), safe=False) if column.null_count else column
@@ -175,7 +175,7 @@ def numbers_of(column: Any) -> FloatArray:
 
 
 def dictionary(codes: FloatArray, labels: Sequence[str]) -> object:
-    """A dictionary column from codes (n,) into labels."""
+    """Return a dictionary column from codes (n,) into labels."""
     indices: Any = pa.array(codes.astype(np.int32))
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(labels), type=pa.string()))
 
@@ -189,7 +189,7 @@ def _numbers(
     missing: bool = False,
     length: int = 1,
 ) -> FloatArray:
-    """Numbers (n,); missing: whether some may be, as NaN; length: how many stand in a row, one after the other."""
+    """Return numbers (n,); missing: whether NaN is allowed; length: the numbers per row of the table."""
     kind = column.type
     if missing and pa.types.is_null(kind):
         return np.full(len(column), np.nan)
@@ -218,7 +218,7 @@ def _numbers(
 
 
 def _no_number(column: Any) -> tuple[int, str]:
-    """The first text in a column that spells no number, or else the first, after its row."""
+    """Return the row and text of the first entry that is not a number, or of the first entry."""
     labels: list[str] = column.dictionary.to_pylist()
     strange = np.array([not spells_number(label) for label in labels])
     codes: IntArray = column.indices.to_numpy(zero_copy_only=False)
@@ -227,7 +227,7 @@ def _no_number(column: Any) -> tuple[int, str]:
 
 
 def spells_number(text: str) -> bool:
-    """Whether this is a number as Python writes it."""
+    """Return whether `float` accepts the text."""
     try:
         float(text)
     except ValueError:
@@ -236,7 +236,7 @@ def spells_number(text: str) -> bool:
 
 
 def _list_length(column: Any, words: str) -> int:
-    """How long the lists of a column are, if all are there and equally long; otherwise the words are said."""
+    """Return the length of a column's lists; raise InputError with `words` if one is null or lengths differ."""
     lengths: Any = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     if column.null_count or (lengths != lengths[0]).any():
         raise InputError(words)
@@ -244,7 +244,7 @@ def _list_length(column: Any, words: str) -> int:
 
 
 def check_present(column: Any, name: str, cells: CellNames, length: int = 1) -> None:
-    """Raise where a value is missing; length: how many stand in a row, one after the other."""
+    """Raise InputError if a value is missing; length: the values per row of the table."""
     if column.null_count:
         row = int(column.is_null().to_numpy(zero_copy_only=False).argmax()) // length
         many = count_of(column.null_count, "missing value")
@@ -254,14 +254,14 @@ def check_present(column: Any, name: str, cells: CellNames, length: int = 1) -> 
         raise InputError(f"{cells.column(name)} has {many}, {first} {cells.row(row)}; {remedy}")
 
 
-# Values that are missing: of a number NaN, of a category a label of its own.
+# Missing values: NaN for a number, a label of its own for a category.
 
 
 MISSING = "missing"
 
 
 class Featured(Protocol):
-    """What has named features (n, d)."""
+    """An object with named features (n, d)."""
 
     @property
     def features(self) -> FloatArray: ...
@@ -271,7 +271,7 @@ class Featured(Protocol):
 
 
 def missing_label(labels: Collection[str]) -> str:
-    """What a missing label is called: "missing", in as many brackets as no real label has."""
+    """Return the label for missing values: "missing", in brackets until no other label equals it."""
     name = MISSING
     while name in labels:
         name = f"({name})"
@@ -281,7 +281,7 @@ def missing_label(labels: Collection[str]) -> str:
 def label_missing(
     features: FloatArray, categories: tuple[tuple[str, ...] | None, ...]
 ) -> tuple[FloatArray, tuple[tuple[str, ...] | None, ...]]:
-    """Features (n, d) and their categories, where codes that are missing have become a label after the others."""
+    """Return features (n, d) and categories in which missing codes are a label after the others."""
     if not np.isnan(features).any():
         return features, categories
     out, named = features.copy(), list(categories)
@@ -295,7 +295,7 @@ def label_missing(
 
 
 def present_numbers(contexts: Featured, column: int, *, by: str) -> FloatArray:
-    """The numbers (n,) of a column, all of which must be there; by: who cannot do without them."""
+    """Return the numbers (n,) of a column; raise InputError if one is missing; by: the method that needs them."""
     values = contexts.features[:, column]
     missing = np.isnan(values)
     if missing.any():
@@ -308,12 +308,12 @@ def present_numbers(contexts: Featured, column: int, *, by: str) -> FloatArray:
 
 
 def unlike(one: FloatArray, other: FloatArray) -> BoolArray:
-    """Which rows (n,) of two tables (n, d) differ; what is missing in both does not."""
+    """Return which rows (n,) of two tables (n, d) differ; values missing in both are equal."""
     return np.asarray(((one != other) & ~(np.isnan(one) & np.isnan(other))).any(axis=1), dtype=np.bool_)
 
 
 def comparable(features: FloatArray) -> FloatArray:
-    """Features (n, d) for who asks which rows are the same: the missing as 0, told from it by columns beside."""
+    """Return features (n, d) in which equal rows can be found: NaN becomes 0, with indicator columns added."""
     missing = np.isnan(features)
     some = missing.any(axis=0)
     if not some.any():

@@ -1,4 +1,4 @@
-"""Contexts: who may be treated, with what weight, and what is known of them."""
+"""Contexts: units to treat, with their features and weights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pacbandits.records.columns import (
 )
 from pacbandits.records.text_files import naming
 
-# φ(c, a): features of a context and an action together, where actions have features of their own.
+# φ(c, a): features of a context and an action together.
 
 
 _BLOCK_ROWS = 4096
@@ -41,10 +41,10 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Phi:
-    """φ of n contexts, as rows of a table, so that many draws of few contexts take little room.
+    """φ of n contexts, as rows of a table, so that many draws of few contexts take little memory.
 
-    table (m, A, d): φ of the different contexts.
-    rows (n,): which of them each context is.
+    table (m, A, d): φ of the distinct contexts.
+    rows (n,): the table row of each context.
     """
 
     table: FloatArray
@@ -52,7 +52,7 @@ class Phi:
 
     @classmethod
     def of(cls, array: ArrayLike, *, n: int) -> Phi:
-        """φ from an array (n, A, d), checked."""
+        """Return φ from an array (n, A, d), checked."""
         table = floats(array, name="phi", shape=(n, None, None))
         if 0 in table.shape:
             raise InputError(f"phi has shape {table.shape}; at least one context, action and feature are needed")
@@ -73,21 +73,21 @@ class Phi:
 
     @cached_property
     def codes(self) -> IntArray:
-        """A number (n,) that two rows share when their φ is the same."""
+        """Codes (n,) that are equal for rows with the same φ."""
         _, kinds = np.unique(self.table.reshape(len(self.table), -1), axis=0, return_inverse=True)
         return kinds.reshape(-1)[self.rows]
 
     def blocks(self) -> Iterator[FloatArray]:
-        """φ (·, A, d) in blocks of rows, as all of it at once may be much."""
+        """Yield φ (·, A, d) in blocks of rows, as the whole array may be large."""
         for start in range(0, len(self.rows), _BLOCK_ROWS):
             yield self.table[self.rows[start : start + _BLOCK_ROWS]]
 
     def take(self, rows: IntArray) -> Phi:
-        """The given rows."""
+        """Return the given rows."""
         return Phi(self.table, self.rows[rows])
 
     def followed_by(self, other: Phi) -> Phi:
-        """These rows and then the other's."""
+        """Return these rows followed by the other's."""
         if self.table is other.table:
             return Phi(self.table, np.concatenate([self.rows, other.rows]))
         if self.table.shape[1:] != other.table.shape[1:]:
@@ -103,7 +103,7 @@ class Phi:
 
 
 def joined_phi(first: Phi | None, second: Phi | None) -> Phi | None:
-    """The rows of one and then of the other; a sentence when only one has φ."""
+    """Return the rows of one followed by the other's; raise InputError if only one has φ."""
     if (first is None) != (second is None):
         raise InputError("contexts with phi cannot join contexts without; give phi to both, or to neither")
     return None if first is None or second is None else first.followed_by(second)
@@ -114,12 +114,11 @@ class Contexts:
     """n contexts with d features each.
 
     features (n, d): numbers, NaN where one is missing; a categorical feature holds codes into its `categories`.
-    names (d,): one name a feature.
+    names (d,): the names of the features.
     categories (d,): the labels of a categorical feature, None for a number.
-    ids (n,): which element of a finite context set each row is, for classes that are tables over that set; or None.
+    ids (n,): the element of a finite context set that each row is, for classes that are tables over that set; or None.
     weights (n,): probabilities of the rows; 1/n each for a sample.
-    phi: features (n, A, k) of each context and action together, for linear policies and linear rewards where actions
-        have features of their own; or None.
+    phi: features (n, A, k) of each context and action together, for linear policies and linear rewards; or None.
     """
 
     features: FloatArray
@@ -164,7 +163,7 @@ class Contexts:
 
     @classmethod
     def finite(cls, n: int, *, weights: ArrayLike | None = None, phi: ArrayLike | None = None) -> Contexts:
-        """The n elements of a finite context set, known by their number alone, or by that and φ."""
+        """Return the n elements of a finite context set, with ids 0 to n − 1, and φ if given."""
         count = whole_number(n, name="n, the number of contexts,", least=1)
         return cls.of(np.empty((count, 0)), ids=np.arange(count), weights=weights, phi=phi)
 
@@ -179,9 +178,9 @@ class Contexts:
         weights: ArrayLike | None = None,
         phi: ArrayLike | None = None,
     ) -> Contexts:
-        """Contexts from an array of features (n, d); names default to x0, x1, …, weights to 1/n. phi (n, A, k).
+        """Return contexts from features (n, d) and phi (n, A, k); names default to x0, x1, …, weights to 1/n.
 
-        A number that is NaN or None is missing. A code that is becomes a label of its own, "missing", after the others.
+        A number that is NaN or None is missing. A missing code becomes a label "missing", after the others.
 
         >>> import pacbandits as pb
         >>> labels = [None, ("phone", "desktop")]  # age is a number, device holds codes into these
@@ -205,7 +204,7 @@ class Contexts:
         )
 
     def take(self, rows: ArrayLike) -> Contexts:
-        """The given rows (with repetition), weighted equally: what a draw from a population looks like."""
+        """Return the given rows (with repetition) with equal weights, as for a draw from a population."""
         index = integers(rows, name="rows", shape=(None,), below=len(self))
         return Contexts(
             features=self.features[index],
@@ -217,7 +216,7 @@ class Contexts:
         )
 
     def only(self, rows: BoolArray) -> Contexts:
-        """The rows (n,) marked true, with the weights they have; what is left out should weigh nothing."""
+        """Return the rows (n,) marked true, with their weights; rows left out should have weight 0."""
         if rows.all():
             return self
         return Contexts(
@@ -230,11 +229,10 @@ class Contexts:
         )
 
     def with_labels_seen(self) -> Contexts:
-        """The same rows, whose categories know the labels that occur in them and no others, in alphabetical order.
+        """Return the same rows with only the labels that occur in them, in alphabetical order.
 
-        Of some rows of a table, `take` and `only` keep the labels of the whole table, and with them a word on rows that
-        are not there. What is learnt from the contexts given back depends on their rows alone: not even the order of
-        their labels does on others.
+        `take` and `only` keep the labels of the whole table, and with them information about other rows. A model learnt
+        from the returned contexts depends on their rows alone, as does the order of their labels.
         """
         features, categories = self.features.copy(), list(self.categories)
         for j, labels in enumerate(self.categories):
@@ -247,7 +245,7 @@ class Contexts:
         return Contexts(features, self.names, tuple(categories), self.ids, self.weights, self.phi)
 
     def tallied(self) -> Contexts:
-        """The same distribution with one row for each id: a sample of a finite set, counted."""
+        """Return the same distribution with one row for each id."""
         if self.ids is None:
             return self
         ids, first, which = np.unique(self.ids, return_index=True, return_inverse=True)
@@ -258,9 +256,9 @@ class Contexts:
         return Contexts(self.features[first], self.names, self.categories, ids, weights / weights.sum(), phi)
 
     def distinct(self) -> tuple[IntArray, IntArray]:
-        """The first row of each of the m contexts there are (m,), and which of them every row is (n,).
+        """Return the first row of each of the m distinct contexts (m,), and for every row which of them it is (n,).
 
-        Contexts are the same when their ids are, or where there are no ids their features and φ.
+        Contexts are the same if their ids are; without ids, if their features and φ are.
         """
         key = comparable(self.features) if self.ids is None else self.ids
         if self.phi is not None and self.ids is None:
@@ -269,9 +267,9 @@ class Contexts:
         return first, which.reshape(-1)
 
     def joined(self, other: Contexts) -> tuple[Contexts, IntArray]:
-        """These contexts and then, with weight 0, those of `other` that are not among them; and where other's rows are.
+        """Return these contexts followed by `other`'s new ones, with weight 0, and where other's rows are.
 
-        Contexts are the same when their ids are; without ids, all of other's are added.
+        Contexts are the same if their ids are; without ids, all of other's are added.
         """
         if (self.names, self.categories) != (other.names, other.categories):
             theirs, own = plain(list(other.names)), plain(list(self.names))
@@ -298,7 +296,7 @@ class Contexts:
         return both, where
 
     def column_of(self, feature: str, *, categorical: bool) -> int:
-        """The column of the named feature, which must hold labels or numbers as asked."""
+        """Return the column of a feature; raise InputError unless it holds labels or numbers as required."""
         if feature not in self.names:
             raise InputError(f"the contexts lack the feature '{plain(feature)}'{nearest(feature, self.names)}")
         column = self.names.index(feature)
@@ -308,7 +306,7 @@ class Contexts:
         return column
 
     def require_phi(self, *, n_actions: int) -> Phi:
-        """φ for that many actions, or a sentence that says what is missing."""
+        """Return φ for `n_actions` actions; raise InputError if it is missing."""
         if self.phi is None:
             raise InputError(
                 "the contexts carry no features of actions; give Contexts phi of shape (contexts, actions, features), "
@@ -319,7 +317,7 @@ class Contexts:
         return self.phi
 
     def require_ids(self, below: int) -> IntArray:
-        """Ids (n,) in [0, below), or a sentence that says what is missing."""
+        """Return ids (n,) in [0, below); raise InputError if they are missing or too large."""
         if self.ids is None:
             raise InputError(
                 "this policy class is a table over a finite context set, but the contexts carry no ids; "
@@ -332,11 +330,11 @@ class Contexts:
 
     @classmethod
     def read(cls, path: str | Path, *, keep: Sequence[str] = ()) -> Contexts:
-        """Contexts from a Parquet or CSV file: every column is a feature, but for those that have a use of their own.
+        """Read contexts from a Parquet or CSV file: every column is a feature, except reserved ones.
 
-        These are `context_id`, `context_weight` and `phi`, which holds a list for each action, of its features. Columns
-        that look like identifiers are left out (`read_with_remarks` says which), unless they are among those to keep.
-        What is missing may be: see `of`.
+        Reserved are `context_id`, `context_weight` and `phi`, which holds a list of features for each action. Columns
+        that look like identifiers are dropped (`read_with_remarks` says which), unless `keep` names them. For missing
+        values see `of`.
         """
         return cls.read_with_remarks(path, keep=keep)[0]
 
@@ -349,9 +347,9 @@ class Contexts:
         features: Sequence[str] | None = None,
         without: Sequence[str] = (),
     ) -> tuple[Contexts, tuple[str, ...]]:
-        """The same, and what there is to say of how the file was read.
+        """Read contexts and return them with remarks on how the file was read.
 
-        features: the columns that are features, if not all. without: columns that are none.
+        features: the feature columns, if not all. without: columns to drop.
         """
         with naming(Path(path)):
             source = parquet.read_table(path)
@@ -371,7 +369,7 @@ class Contexts:
 
     @classmethod
     def from_columns(cls, columns: Columns, *, n: int, cells: CellNames = SOMEWHERE) -> Contexts:
-        """Contexts from the n rows of a table's columns, which are taken out of it; cells: where these stand."""
+        """Return contexts from a table's n rows, removing its columns; cells: names of its cells for messages."""
         ids = pop_integers(columns, ID_COLUMN, cells)
         weights = pop_floats(columns, WEIGHT_COLUMN, cells)
         phi = pop_cube(columns, PHI_COLUMN)
@@ -379,11 +377,11 @@ class Contexts:
         return cls.of(features, names=names, categories=categories, ids=ids, weights=weights, phi=phi)
 
     def write(self, path: str | Path | IO[bytes]) -> None:
-        """Write to Parquet, to a path or an open file, so that `read` gives the same contexts back."""
+        """Write to Parquet, to a path or an open file, so that `read` returns the same contexts."""
         parquet.write(path, self.columns() | {WEIGHT_COLUMN: self.weights})
 
     def columns(self) -> dict[str, object]:
-        """The columns of a table that holds these contexts: features in their units and labels, and the ids."""
+        """Return the columns of a table of these contexts: features in their units and labels, ids and φ."""
         for reserved in (ID_COLUMN, WEIGHT_COLUMN, PHI_COLUMN):
             if reserved in self.names:
                 raise InputError(f"feature '{reserved}' has the name of a column of its own; rename it")
@@ -399,11 +397,11 @@ class Contexts:
 
 
 def check_contexts(contexts: object, *, name: str = "contexts") -> Contexts:
-    """Raise unless these are contexts."""
+    """Return the contexts; raise InputError if they are not."""
     return instance(contexts, Contexts, name=name, remedy="make them by Contexts.of(features)")
 
 
 def _labels(categories: object) -> tuple[tuple[str, ...] | None, ...]:
-    """The labels of each feature, None for a number."""
+    """Return the labels of each feature, None for a number."""
     given = entries(categories, name="categories")
     return tuple(None if labels is None else texts(labels, name="labels of a category") for labels in given)

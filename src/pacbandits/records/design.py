@@ -1,4 +1,4 @@
-"""Designs: how to explore, as a sparse weighting of policies against a reference."""
+"""Designs: exploration by a sparse weighting of policies against a reference."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from pacbandits.records.policy import Policy, check_policy
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Anything that says with what probability to play each action."""
+    """Anything that gives the probability of each action."""
 
     @property
     def n_actions(self) -> int: ...
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         ...
 
 
 def check_sampler(sampler: object) -> Sampler:
-    """Raise unless this says with what probability to play each action."""
+    """Return the sampler; raise InputError if it is not one."""
     return instance(sampler, Sampler, name="sampler", remedy="Design.uniform(policy) is one")
 
 
 @dataclass(frozen=True, eq=False)
 class Sparing:
-    """A sampler that never plays certain actions: what another says, of the others alone, made to sum to 1.
+    """A sampler that never plays certain actions: another's probabilities of the other actions, normalised.
 
-    sampler: the other.
-    spared: the actions that are not played.
+    sampler: the other sampler.
+    spared: the excluded actions.
     """
 
     sampler: Sampler
@@ -56,12 +56,12 @@ class Sparing:
         return self.sampler.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A); where the other plays nothing that is left, all that is left alike."""
+        """Return p(a|c) as (n, A); uniform over the other actions if their probabilities are all 0."""
         return spare_actions(self.sampler.propensities(contexts), self.spared)
 
 
 def spare_actions(propensities: FloatArray, actions: tuple[int, ...]) -> FloatArray:
-    """Propensities (n, A) without some actions: the others in proportion, or alike where all of them were 0."""
+    """Return propensities (n, A) without some actions: the others in proportion, or equal if all of them are 0."""
     if not actions:
         return propensities
     out = propensities.copy()
@@ -73,7 +73,7 @@ def spare_actions(propensities: FloatArray, actions: tuple[int, ...]) -> FloatAr
 
 
 def spare(sampler: Sampler, actions: tuple[int, ...]) -> Sampler:
-    """A sampler that does not play these actions: itself if there are none, or it never does."""
+    """Return the sampler with exactly these actions excluded, whatever it excluded before."""
     if isinstance(sampler, Sparing):
         return sampler if sampler.spared == actions else spare(sampler.sampler, actions)
     return Sparing(sampler, actions) if actions else sampler
@@ -81,19 +81,19 @@ def spare(sampler: Sampler, actions: tuple[int, ...]) -> Sampler:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Sample `a` with probability `p(a|c) ∝ √x`, where x is the weight of the support that disagrees over `a`.
+    """Play `a` with probability `p(a|c) ∝ √x`, where x is the weight of the support that disagrees over `a`.
 
         x_{c,a} = Σ_π κ_π · (1{exactly one of π(c), q(c) is a} + η)
 
-    A context on which the whole support agrees with the reference is played uniformly. So is every context with
-    probability `even_share`, whatever the support says.
+    A context on which the whole support agrees with the reference is played uniformly. With probability `even_share`,
+    so is any context.
 
     support: the policies π.
     weights (len(support),): κ_π ≥ 0, of any scale.
     reference: q.
-    floor: the least probability of any action, at most 1/A.
+    floor: the minimum probability of any action, at most 1/A.
     smoothing: η ≥ 0, the paper's regulariser.
-    even_share: with what probability every action is as likely.
+    even_share: the probability of playing uniformly.
     """
 
     support: tuple[Policy, ...]
@@ -120,7 +120,7 @@ class Design:
 
     @classmethod
     def uniform(cls, reference: Policy) -> Design:
-        """Every action of the reference equally likely, everywhere."""
+        """Return the design in which every action is equally likely in every context."""
         return cls((), np.empty(0), reference)
 
     @property
@@ -130,10 +130,10 @@ class Design:
     def propensities(
         self, contexts: Contexts, *, noise: FloatArray | None = None, asked: IntArray | None = None
     ) -> FloatArray:
-        """p(a|c) as (n, A) on any contexts.
+        """Return p(a|c) as (n, A) on any contexts.
 
-        noise (n, A): weighs each action by its noise variance. asked (len(support) + 1, n): what the policies of the
-        support and the reference do there, if that is known already.
+        noise (n, A): weights each action by its noise variance.
+        asked (len(support) + 1, n): the actions of the support's policies and of the reference, if already known.
         """
         n = len(contexts)
         rows = np.arange(n)
@@ -160,17 +160,16 @@ class Design:
         return (1.0 - self.even_share) * chosen + self.even_share / self.n_actions if self.even_share > 0 else chosen
 
 
-# What is assumed of rewards.
+# Assumptions about rewards.
 
 
 @dataclass(frozen=True)
 class RewardBounds:
-    """Mean rewards lie in [0, 1], and `E[r² | c, a] ≤ second_moment`.
+    """Bounds on rewards: means lie in [0, 1], and `E[r² | c, a] ≤ second_moment`.
 
     second_moment: that bound, 1 or more.
-    in_unit: whether every single reward lies in [0, 1], and not only its mean.
-    proxy: a number R² for which noise is R²-sub-Gaussian, where one is known; 1/4 for rewards in [0, 1] (Hoeffding's
-        lemma).
+    in_unit: whether every reward lies in [0, 1], not only its mean.
+    proxy: an R² for which noise is R²-sub-Gaussian, if known; 1/4 for rewards in [0, 1] (Hoeffding's lemma).
     """
 
     second_moment: float = 1.0
@@ -188,7 +187,7 @@ class RewardBounds:
             settle(self, proxy=check_noise(self.proxy, name="proxy, the sub-Gaussian proxy of the noise,"))
 
     def describe(self) -> str:
-        """The assumption in words."""
+        """Return the assumption in words."""
         if self.in_unit:
             return "rewards lie in [0, 1]"
         return f"mean rewards lie in [0, 1], and E[r² | c, a] ≤ {self.second_moment:g}"

@@ -1,4 +1,4 @@
-"""Logs: what was seen, done and earned, and with what probability it was done."""
+"""Logs: contexts, actions, rewards and propensities."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pacbandits.records.policy import check_names
 from pacbandits.records.text_files import naming
 from pacbandits.schema import Fields
 
-# Minimum propensities, as declared by logs that know the propensity of the played action alone.
+# Minimum propensities, declared by logs that contain only the propensity of the played action.
 
 
 PROPENSITY_SUM_ROUNDING = 1e-6  # how far the propensities of a row may sum from 1
 
 
 def check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) -> None:
-    """Raise unless the log's propensities can have been at least these, and hold them but for the played action."""
+    """Raise unless `least` is at most the played propensities, equals the others, and rows sum to at most 1."""
     rows = np.arange(len(actions))
     if least.min() < 0:
         raise InputError(f"least propensities must not be negative, got {least.min()}")
@@ -61,7 +61,7 @@ def check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) 
 
 
 def declared(least: FloatArray) -> tuple[str, ...]:
-    """What was declared, in words."""
+    """Return the declaration of minimum propensities in words; empty if all are 0."""
     low, high = float(least.min()), float(least.max())
     if high == 0:
         return ()
@@ -73,26 +73,26 @@ def declared(least: FloatArray) -> tuple[str, ...]:
     )
 
 
-# Delayed and missing rewards: when each was known, and the log as it stood at a given round.
+# Delayed and missing rewards: when each was known, and the log as of a given round.
 #
-# Rows stand in the order of assignment, whenever their rewards came. `known` (n,) is the first round before which the
-# reward of a row was in, -1 where it is not in yet: so 0 ≤ known ≤ t are the rows whose rewards whoever planned round t
-# could use, and no others. A log without it is one all of whose rewards of a round were in before the next began.
+# Rows are in the order of assignment, whenever their rewards arrived. `known` (n,) is the first round before which the
+# reward of a row had arrived, -1 while it is pending: so the rows with 0 ≤ known ≤ t are exactly those whose rewards
+# could be used to plan round t. In a log without it, all rewards of a round had arrived before the next began.
 
 
-KNOWN_COLUMN = "known"  # of our own files, which say so, as others may have a feature of this name
+KNOWN_COLUMN = "known"  # in our files, which name it: others may have a feature of this name
 NOT_IN = -1
 KNOWN_REMARK = "each reward was known from the round on that the log says, and not before"
 
 
 def check_known(known: ArrayLike, *, rewards: FloatArray, rounds: IntArray, repeats: IntArray) -> IntArray:
-    """From which round on each reward was known (n,), -1 where it is not in; rewards are NaN there and nowhere else."""
+    """Return the round from which each reward was known (n,), -1 if pending; exactly then the reward must be NaN."""
     given = np.asarray(known)
     check_shape(given, name="known", shape=rewards.shape)
     if (numbers := given.dtype.kind in "iuf") and (low := np.flatnonzero(given < NOT_IN)).size:
         row = int(low[0])
         raise RowError(f"known must be a round, or -1 where a reward is not in; got {given[row]} in {ROW}", row)
-    # Shifted by one, as what is checked there starts at 0.
+    # Shifted by one, as `integers` requires 0 or more.
     shifted = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1 if numbers else given
     out = integers(shifted, name="known", shape=rewards.shape) - 1
     out.setflags(write=False)
@@ -119,24 +119,24 @@ def check_known(known: ArrayLike, *, rewards: FloatArray, rounds: IntArray, repe
 
 
 def known_or_rounds(known: IntArray | None, rounds: IntArray) -> IntArray:
-    """From which round on each reward was known (n,): where a log does not tell, from the round after its own."""
+    """Return the round from which each reward was known (n,); by default the one after its own."""
     return rounds + 1 if known is None else known
 
 
 def joined_known(mine: IntArray | None, theirs: IntArray | None, rounds: tuple[IntArray, IntArray]) -> IntArray | None:
-    """The same of two logs, one after the other; rounds: of their rows."""
+    """Return `known` of two logs, one after the other; rounds: those of their rows."""
     if mine is None and theirs is None:
         return None
     return np.concatenate([known_or_rounds(mine, rounds[0]), known_or_rounds(theirs, rounds[1])])
 
 
 def known_column(about: Fields) -> str | None:
-    """The column that tells from which round on rewards were known, as far as a file says so beside its columns."""
+    """Return the column of `known` that a file's metadata names, if any."""
     return about.text("known") if "known" in about else None
 
 
 def pop_known(table: Columns, column: str | None) -> IntArray | None:
-    """Take that column out (n,); it is checked with the rest of its log."""
+    """Remove that column from the table and return it (n,); `Log` checks it."""
     if column is None:
         return None
     if column not in table:
@@ -148,7 +148,7 @@ def pop_known(table: Columns, column: str | None) -> IntArray | None:
 
 
 def late_words(known: IntArray | None) -> tuple[str, ...]:
-    """What claims have to say of a log whose rewards come late; nothing where they do not."""
+    """Return the sentences that claims make about delayed rewards; empty if there are none."""
     if known is None:
         return ()
     out = int((known == NOT_IN).sum())
@@ -160,7 +160,7 @@ def late_words(known: IntArray | None) -> tuple[str, ...]:
 
 
 def check_all_in(rewards: FloatArray, *, by: str) -> None:
-    """Raise where a reward (n,) is not in; by: who cannot do without."""
+    """Raise InputError if a reward (n,) is pending; by: the method that needs all of them."""
     if (out := int(np.isnan(rewards).sum())) > 0:
         raise InputError(
             f"{count_of(out, 'reward')} of {len(rewards):,} not in yet, and {by} needs all of them; wait until they "
@@ -169,27 +169,25 @@ def check_all_in(rewards: FloatArray, *, by: str) -> None:
 
 
 def as_known(rewards: FloatArray, known: IntArray, *, before: int) -> tuple[FloatArray, IntArray]:
-    """Rewards (n,) and when they were known, as they stood when the round of this number began."""
+    """Return rewards (n,) and `known` as of the start of round `before`."""
     later: BoolArray = known > before
     return np.where(later, np.nan, rewards), np.where(later, NOT_IN, known)
 
 
-# Units: returning users, whose rows are weighted.
-#
-# Rows of one unit are not independent of each other, units are. So each of the m visits of a unit counts 1/m, and what
-# is counted in all are units.
+# Units: returning users, whose rows are weighted. Rows of one unit depend on each other, units do not. So each of the m
+# visits of a unit has weight 1/m, and sample sizes count units.
 
 
-UNIT_COLUMN = "unit"  # of our own files, which say so, as others may have a feature of this name
+UNIT_COLUMN = "unit"  # in our files, which name it: others may have a feature of this name
 
 
 def unit_column(about: Fields) -> str | None:
-    """The column that tells whose row it is, as far as a file says so beside its columns."""
+    """Return the column of units that a file's metadata names, if any."""
     return about.text("unit") if "unit" in about else None
 
 
 def check_repeats(repeats: IntArray) -> None:
-    """Raise unless rows may have units; repeats (n,): how often each occurred."""
+    """Raise unless rows may have units; repeats (n,): the number of interactions of each row."""
     if repeats.max() > 1:
         raise InputError(
             f"row {int(repeats.argmax())} counts {repeats.max():,} interactions, so that nothing tells whose they are; "
@@ -198,7 +196,7 @@ def check_repeats(repeats: IntArray) -> None:
 
 
 def number_units(units: IntArray) -> IntArray:
-    """The number (n,) of each row's unit, from 0 in the order of first rows."""
+    """Return the number (n,) of each row's unit, from 0 in the order of first rows."""
     _, first, which = np.unique(units, return_index=True, return_inverse=True)
     numbers = np.empty(len(first), dtype=np.int64)
     numbers[np.argsort(first, kind="stable")] = np.arange(len(first))
@@ -206,13 +204,13 @@ def number_units(units: IntArray) -> IntArray:
 
 
 def visit_weights(units: IntArray) -> FloatArray:
-    """1/m (n,) for each of the m rows of a unit."""
+    """Return 1/m (n,) for each of the m rows of a unit."""
     _, which, visits = np.unique(units, return_inverse=True, return_counts=True)
     return 1.0 / visits[which]
 
 
 def joined_units(mine: IntArray | None, theirs: IntArray | None) -> IntArray | None:
-    """The units of two logs, one after the other, whose codes mean the same in both."""
+    """Return the units of two logs, one after the other, whose codes mean the same in both."""
     if mine is None and theirs is None:
         return None
     if mine is None or theirs is None:
@@ -221,7 +219,7 @@ def joined_units(mine: IntArray | None, theirs: IntArray | None) -> IntArray | N
 
 
 class OtherColumns(TypedDict, total=False):
-    """What logs of all kinds have beside contexts, actions and propensities, as `Log.of` takes it."""
+    """The arguments of `Log.of` other than contexts, actions and propensities."""
 
     rewards: Required[ArrayLike]
     rounds: ArrayLike | None
@@ -237,23 +235,22 @@ class OtherColumns(TypedDict, total=False):
 class Log:
     """n rows of interactions.
 
-    contexts: n rows, which are draws and all count alike: weights that differ are made equal.
-    actions (n,): what was played.
-    rewards (n,): what it earned; NaN where that is not in yet, which `known` has to say.
-    propensities (n, A): the probability of every action in that context at the time, of which the played one must be
-        positive.
-    rounds (n,): which round of the experiment, from 0.
-    repeats (n,): how often this very interaction occurred, 1 or more; a log of 10⁸ coin flips has few distinct rows.
-    least (n, A): for logs that know the propensity of the played action alone, what every action's was at least, as
-        declared; `propensities` then holds these, but for the played action. None for other logs.
-    remarks: what else is assumed of the log, in words; its certificates repeat them.
-    action_names (A,): what the actions are called; None if they are but numbered.
-    reward_range: what a reward of 0 and of 1 stand for in the units of whoever kept the log.
-    dates: the columns of dates and times that features were made of.
-    units (n,): whose row it is, for people who come back, by any whole numbers; None where every row is of another.
-    known (n,): the round from which on the reward was known, later than the row's own, and -1 where it is not in yet;
-        None where every reward of a round was in before the next began.
-    notices: what the reader of the log's file should know of it; no certificate rests on that.
+    contexts: n rows, an unweighted sample: unequal weights are replaced by 1/n.
+    actions (n,): the played actions.
+    rewards (n,): their rewards; NaN while pending, where `known` must be -1.
+    propensities (n, A): the probability of every action in that context at that time; positive for the played one.
+    rounds (n,): the round of the experiment, from 0.
+    repeats (n,): the number of identical interactions, 1 or more; a log of 10⁸ coin flips has few distinct rows.
+    least (n, A): for logs with only the propensity of the played action: the declared minimum propensity of every
+        action; `propensities` then equals it except for the played action. None for other logs.
+    remarks: further assumptions about the log, in words; its certificates repeat them.
+    action_names (A,): the names of the actions; None if they are only numbered.
+    reward_range: the rewards, in the log's own units, that 0 and 1 stand for.
+    dates: the columns of dates and times from which features were computed.
+    units (n,): the unit of each row, for returning users, as any integers; None if every row is another unit's.
+    known (n,): the round from which the reward was known, later than the row's own, -1 while pending; None if every
+        reward of a round had arrived before the next began.
+    notices: notices for the reader of the log's file; no certificate depends on them.
     """
 
     contexts: Contexts
@@ -321,22 +318,22 @@ class Log:
 
     @property
     def samples(self) -> int:
-        """How many interactions there were, repeats included."""
+        """The number of interactions, repeats included."""
         return int(self.repeats.sum())
 
     @cached_property
     def weights(self) -> FloatArray:
-        """How much each row counts (n,): as often as it occurred, and a visit of a unit with m of them 1/m."""
+        """The weight of each row (n,): its repeats, or 1/m for each visit of a unit with m of them."""
         return self.repeats.astype(np.float64) if self.units is None else visit_weights(self.units)
 
     @property
     def n_units(self) -> int:
-        """How many units there were; interactions, where each is of another."""
+        """The number of units; without units, of interactions."""
         return self.samples if self.units is None else len(np.unique(self.units))
 
     @property
     def round_sizes(self) -> FloatArray:
-        """How many interactions each round had (rounds,), or units, of which each is in a single round."""
+        """The number of interactions of each round (rounds,), or of units, each of which is in a single round."""
         _, rounds = np.unique(self.rounds, return_inverse=True)
         return np.rint(np.bincount(rounds, weights=self.weights))
 
@@ -346,38 +343,38 @@ class Log:
 
     @property
     def played_propensities(self) -> FloatArray:
-        """The propensity of the played action (n,): what rewards are divided by."""
+        """The propensity of the played action (n,), by which rewards are divided."""
         return self.propensities[np.arange(len(self)), self.actions]
 
     @property
     def bounds(self) -> FloatArray:
-        """What was known of each action's propensity before one was drawn (n, A): all, or what it was at least."""
+        """The propensities, or their declared minima, known before an action was drawn (n, A)."""
         return self.propensities if self.least is None else self.least
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """The remarks, and what was declared of propensities that the log does not tell."""
+        """The remarks, and the declarations about minimum propensities and delayed rewards."""
         return (*self.remarks, *(() if self.least is None else declared(self.least)), *late.late_words(self.known))
 
     @property
     def awaited(self) -> BoolArray:
-        """Whose rewards (n,) are not in."""
+        """Which rewards (n,) are pending."""
         return np.zeros(len(self), dtype=np.bool_) if self.known is None else np.isnan(self.rewards)
 
     def known_by(self, round_number: int) -> BoolArray:
-        """Whose rewards (n,) were known before the round of this number began."""
+        """Return which rewards (n,) were known before round `round_number` began."""
         since = late.known_or_rounds(self.known, self.rounds)
         return (since >= 0) & (since <= round_number)
 
     def rows_in(self) -> Log | None:
-        """The rows whose rewards are in; None where none is."""
+        """Return the rows whose rewards have arrived; None if there are none."""
         out = self.awaited
         return self if not out.any() else None if out.all() else self.only(~out)
 
     def as_of(self, round_number: int) -> Log | None:
-        """The log as it stood when the round of this number began; None if that was the first.
+        """Return the log as of the start of round `round_number`; None if it had no rows then.
 
-        The rows of earlier rounds, of whose rewards those that came later are not in.
+        It has the rows of earlier rounds; rewards that arrived later are pending.
         """
         before = self.rounds < round_number
         if not before.any():
@@ -389,11 +386,11 @@ class Log:
         return replace(then, rewards=rewards, known=known)
 
     def only(self, rows: BoolArray) -> Log:
-        """The rows (n,) marked true."""
+        """Return the rows (n,) marked true."""
         return self.take(np.flatnonzero(rows))
 
     def take(self, rows: IntArray) -> Log:
-        """The given rows."""
+        """Return the given rows."""
         return replace(
             self,
             contexts=self.contexts.take(rows),
@@ -408,7 +405,7 @@ class Log:
         )
 
     def followed_by(self, later: Log) -> Log:
-        """This log and then the other."""
+        """Return the rows of this log followed by those of the other."""
         mine, theirs = self.contexts, later.contexts
         if (mine.names, mine.categories, mine.ids is None) != (theirs.names, theirs.categories, theirs.ids is None):
             raise InputError("the contexts of the two logs differ in their features")
@@ -454,7 +451,7 @@ class Log:
         known: ArrayLike | None = None,
         least: ArrayLike | None = None,
     ) -> Log:
-        """A log from anything like arrays; without rounds, all in round 0; without repeats, each row occurred once.
+        """Return a log from array-likes; rounds default to 0, repeats to 1.
 
         >>> import pacbandits as pb
         >>> people = pb.Contexts.of([[20], [40]], names=["age"])
@@ -488,10 +485,12 @@ class Log:
         least: ArrayLike,
         **rest: Unpack[OtherColumns],
     ) -> Log:
-        """A log that knows the propensity of the played action alone.
+        """Return a log that contains only the propensity of the played action.
 
-        played (n,): that. least (n, A): what every action's was at least, as was known before the action was drawn; 0
-        where nothing was known, which proves less. rest: as for `of`.
+        played (n,): that propensity.
+        least (n, A): the minimum propensity of every action, known before the action was drawn; 0 if unknown, which
+            proves less.
+        rest: as for `of`.
         """
         n = len(check_contexts(contexts))
         bounds = floats(least, name="least propensities", shape=(n, None))
@@ -503,11 +502,11 @@ class Log:
 
     @classmethod
     def read(cls, path: str | Path) -> Log:
-        """A log as `write` writes it: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
+        """Read a log from Parquet: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
 
         Instead of propensities there may be `propensity`, of the played action, and `least_propensity` (lists). The
-        other columns are features, but for `unit` and `known` where the file says so. For logs in other forms see
-        `read_log`.
+        other columns are features, except `unit` and `known` if the file's metadata names them. For logs in other
+        formats see `read_log`.
         """
         with naming(Path(path)):
             table = parquet.read_table(path)
@@ -516,7 +515,7 @@ class Log:
 
     @classmethod
     def _of_table(cls, table: Columns, about: Fields, *, said: tuple[str, ...]) -> Log:
-        """The same from columns; about: what the file says beside them. said: its remarks."""
+        """Return the log of a table's columns; about: the file's metadata; said: its remarks."""
         unit, known = unit_column(about), late.pop_known(table, late.known_column(about))
         alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
         for needed in ("action", "reward", *(() if alone else ("propensities",))):
@@ -548,7 +547,7 @@ class Log:
         return cls.of(contexts, actions=actions, propensities=propensities, **rest)
 
     def write(self, path: str | Path | IO[bytes]) -> None:
-        """Write to Parquet, to a path or an open file, so that `read` gives the same log back."""
+        """Write to Parquet, to a path or an open file, so that `read` returns the same log."""
         complete = {"propensities": self.propensities}
         alone = {"propensity": self.played_propensities, "least_propensity": self.bounds}
         columns = {
@@ -576,25 +575,25 @@ class Log:
 
 
 def with_about(log: Log, about: Fields) -> Log:
-    """The log with what a file says about it beside its columns."""
+    """Return the log with action names, reward range and date columns from a file's metadata."""
     names = about.texts("actions", most=log.n_actions) if "actions" in about else None
     ends = about.numbers("reward_range", shortest=2, longest=2) if "reward_range" in about else UNIT_RANGE
     return replace(log, action_names=names, reward_range=(ends[0], ends[1]), dates=stored_dates(about))
 
 
 def check_log(log: object) -> Log:
-    """Raise unless this is a log."""
+    """Return the log; raise InputError if it is not one."""
     return instance(log, Log, name="log", remedy="make one by Log.of or read_log")
 
 
-# What names the contents of a table: SHA-256 of texts, bytes and arrays, in order.
+# Digests of logs and contexts: SHA-256 of texts, bytes and arrays, in order.
 
 
 Part = str | bytes | np.ndarray[Any, Any]
 
 
 def digest(parts: Iterable[Part]) -> str:
-    """SHA-256 of the parts one after the other; an array counts with its shape."""
+    """Return the SHA-256 of the parts in order; an array includes its shape."""
     sha = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -606,7 +605,7 @@ def digest(parts: Iterable[Part]) -> str:
 
 
 def digest_log(log: Log) -> str:
-    """Of everything in a log that a certificate rests on."""
+    """Return the digest of everything in a log that a certificate depends on."""
     least = () if log.least is None else (log.least,)
     known = () if log.known is None else ("known", log.known)
     columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *_units(log), *known)
@@ -614,7 +613,7 @@ def digest_log(log: Log) -> str:
 
 
 def _units(log: Log) -> tuple[Part, ...]:
-    """Whose row each is, however they are coded; nothing where every row is of another unit."""
+    """Return the units of rows, independent of their codes; nothing if every row is another unit's."""
     if log.units is None:
         return ()
     numbers = number_units(log.units)
@@ -622,16 +621,16 @@ def _units(log: Log) -> tuple[Part, ...]:
 
 
 def digest_contexts(contexts: Contexts) -> str:
-    """Of contexts with their weights."""
+    """Return the digest of contexts with their weights."""
     return digest(chain(_described(contexts), (contexts.weights,), _phi(contexts)))
 
 
 def _described(contexts: Contexts) -> tuple[Part, ...]:
-    """Names, categories, features and ids."""
+    """Return names, categories, features and ids."""
     ids = np.empty(0) if contexts.ids is None else contexts.ids
     return repr((contexts.names, contexts.categories)), contexts.features, ids
 
 
 def _phi(contexts: Contexts) -> Iterable[Part]:
-    """φ a block at a time, as all of it at once may be much."""
+    """Yield φ block by block, as the whole array may be large."""
     return () if contexts.phi is None else contexts.phi.blocks()

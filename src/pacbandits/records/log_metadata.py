@@ -16,16 +16,16 @@ from pacbandits.records.contexts import WEIGHT_COLUMN
 from pacbandits.records.text_files import MAX_COLUMNS
 from pacbandits.schema import Fields
 
-# Metadata of a log: the range of its rewards, its columns of dates, and weights, which play no part.
+# Reward range, date columns, and weights, which are ignored.
 
 
 UNIT_RANGE = (0.0, 1.0)  # of rewards
 WEIGHTS_REMARK = f"the column '{WEIGHT_COLUMN}' plays no part: the rows of a log are draws, which all count alike"
-_WEIGHT_ROUNDING = 1e-9  # relative: how far weights that are meant to be equal may differ
+_WEIGHT_ROUNDING = 1e-9  # relative: how far equal weights may differ
 
 
 def pop_weights(columns: Columns) -> tuple[str, ...]:
-    """Take weights of contexts out of the columns of a log, and say that they play no part where they differ."""
+    """Remove context weights from the columns of a log; return a remark that they are ignored, if they differ."""
     weights = pop_floats(columns, WEIGHT_COLUMN)
     if weights is None:
         return ()
@@ -36,12 +36,12 @@ def pop_weights(columns: Columns) -> tuple[str, ...]:
 
 
 def stored_dates(about: Fields) -> tuple[str, ...]:
-    """The columns of dates that features were made of before a file was written, as it says."""
+    """Return the date columns, as the file's metadata lists them, from which features were computed before."""
     return about.texts("dates", most=MAX_COLUMNS) if "dates" in about else ()
 
 
 def check_range(given: object) -> tuple[float, float]:
-    """The least and the largest that a reward can be, as two numbers."""
+    """Return the smallest and the largest possible reward, as two numbers."""
     ends = floats(cast(ArrayLike, given), name="--reward-range", shape=(2,))
     low, high = float(ends[0]), float(ends[1])
     if not (low < high and high - low < math.inf):
@@ -51,30 +51,29 @@ def check_range(given: object) -> tuple[float, float]:
     return low, high
 
 
-# Exported logs that carry their experiment's event log in columns and rows beside the evidence.
-#
-# Such a file says so. Columns whose names begin with `record_` are no features, and rows that are not marked as counted
-# (of a holdout, of visits after the first, or too recent to be looked at) are no part of the log.
+# Exported logs that carry their experiment's event log in extra columns and rows, as their metadata says. Columns whose
+# names begin with `record_` are not features, and rows not marked as counted (of a holdout, of visits after the first,
+# or too recent for the analysis) are not part of the log.
 
 
 MAX_TEXT_BYTES = 2**30
-RECORD = "record"  # where a file says so, beside its columns
+RECORD = "record"  # the key in the file's metadata
 PREFIX = "record_"
 COUNTED_COLUMN = "record_counted"
 
 
 def has_record(about: Fields) -> bool:
-    """Whether a file says that it carries a record."""
+    """Return whether a file's metadata says that it carries an event log."""
     return RECORD in about
 
 
 def pop_record(table: Columns) -> dict[str, Any]:
-    """Take the columns of the record out of a table."""
+    """Remove the columns of the event log from a table and return them."""
     return {name: table.pop(name) for name in [name for name in table if name.startswith(PREFIX)]}
 
 
 def only_counted(table: Columns, about: Fields) -> None:
-    """Leave the columns and rows of a table that are its log."""
+    """Reduce a table, in place, to the columns and rows of its log."""
     if not has_record(about):
         return
     marked = pop_record(table).get(COUNTED_COLUMN)
@@ -90,10 +89,10 @@ def only_counted(table: Columns, about: Fields) -> None:
 
 
 class PackedText(NamedTuple):
-    """A long text as a column, as what a file says beside its columns must be short.
+    """A long text as a column, because a file's metadata must be short.
 
-    numbers (n, k): its compressed bytes, eight a number, row by row, and zeros after them.
-    size: how many bytes these are.
+    numbers (n, k): its compressed bytes, eight per number, row by row, padded with zeros.
+    size: the number of compressed bytes.
     """
 
     numbers: IntArray
@@ -101,7 +100,7 @@ class PackedText(NamedTuple):
 
 
 def pack_text(words: str, *, rows: int) -> PackedText:
-    """A text as a column of so many rows."""
+    """Return a text as a column of `rows` rows."""
     packed = zlib.compress(words.encode("utf-8", "surrogatepass"))
     width = max(1, -(-len(packed) // (8 * rows)))
     numbers = np.frombuffer(packed.ljust(8 * rows * width, b"\x00"), dtype="<i8").reshape(rows, width)
@@ -109,7 +108,7 @@ def pack_text(words: str, *, rows: int) -> PackedText:
 
 
 def unpack_text(packed: PackedText) -> str:
-    """What `pack_text` packed."""
+    """Return the text that `pack_text` packed."""
     given = np.ascontiguousarray(packed.numbers, dtype="<i8").tobytes()[: packed.size]
     try:
         reader = zlib.decompressobj()

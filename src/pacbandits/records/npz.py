@@ -1,4 +1,4 @@
-"""Arrays of numbers in .npz files: names and sizes first, then those that are asked for; nothing is ever unpickled."""
+"""Read and write .npz files of numbers: names and sizes are checked first; nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_ARRAYS = 1000  # in a file
 MAX_DIMENSIONS = 32
 MAX_ARRAY_HEADER_BYTES = 10_000
 _PACKING_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ARCHIVE_MARKS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter of an empty one
+_ARCHIVE_MARKS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter of an empty archive
 _ENCRYPTED = 1  # a bit of the flags
 _ERRORS = (
     OSError,
@@ -39,11 +39,11 @@ _ERRORS = (
 
 
 class _Header(NamedTuple):
-    """What an array's first bytes say of it.
+    """The header of an array.
 
-    shape: how long it is in each direction.
+    shape: its length in each dimension.
     kind: the type of its entries.
-    size: of the header, in bytes.
+    size: the size of the header in bytes.
     """
 
     shape: tuple[int, ...]
@@ -52,9 +52,9 @@ class _Header(NamedTuple):
 
 
 class ArrayFile:
-    """An .npz file that is open.
+    """An open .npz file.
 
-    names: of its arrays.
+    names: the names of its arrays.
     """
 
     def __init__(self, archive: zipfile.ZipFile, *, size: int) -> None:
@@ -67,10 +67,10 @@ class ArrayFile:
             raise InputError(f"there are {len(self.names):,} arrays, and at most {MAX_ARRAYS:,} can be read")
 
     def read(self, names: Iterable[str]) -> dict[str, NDArray[Any]]:
-        """The named arrays; those are left out that hold a None, which numpy can only pickle.
+        """Return the named arrays, without those that hold a None, which numpy can only pickle.
 
         Raises:
-            InputError: When one is damaged, holds anything else than numbers, or all unpack to too much.
+            InputError: If one is damaged or holds anything other than numbers, or they unpack to too much.
         """
         chosen = {name: self._members[name] for name in names}
         headers = {name: self._read_header(name, info) for name, info in chosen.items()}
@@ -95,7 +95,7 @@ class ArrayFile:
         if info.flag_bits & _ENCRYPTED or info.compress_type not in _PACKING_METHODS:
             raise InputError(f"array '{plain(name)}' is encrypted, or packed as numpy does not; use numpy.savez")
         with self._open(name, info) as member:
-            # Version 3 is 2 with names of fields beyond Latin-1, and arrays of numbers have no fields.
+            # Version 3 is version 2 with field names beyond Latin-1, and arrays of numbers have no fields.
             read = npy.read_array_header_1_0 if npy.read_magic(member) == (1, 0) else npy.read_array_header_2_0
             shape, _, kind = read(member, max_header_size=MAX_ARRAY_HEADER_BYTES)
             if len(shape) > MAX_DIMENSIONS or any(type(length) is not int or length < 0 for length in shape):
@@ -105,28 +105,28 @@ class ArrayFile:
     def _read_array(self, name: str, info: zipfile.ZipInfo) -> NDArray[Any]:
         with self._open(name, info) as member:
             out = npy.read_array(member, allow_pickle=False, max_header_size=MAX_ARRAY_HEADER_BYTES)
-            if member.read(1):  # to the end, where the checksum is compared
+            if member.read(1):  # reading to the end compares the checksum
                 raise _damaged(name)
             return out
 
     @contextmanager
     def _open(self, name: str, info: zipfile.ZipInfo) -> Generator[IO[bytes]]:
-        """The bytes of an array; whatever numpy or zipfile raises over them is a sentence."""
+        """Yield the bytes of an array; turn every error of numpy or zipfile into an InputError."""
         try:
             with warnings.catch_warnings(), self._archive.open(info) as member:
-                warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+                warnings.simplefilter("ignore")  # about headers that Python 2 wrote
                 yield member
         except InputError:
             raise
         except MemoryError:
             raise InputError(f"array '{plain(name)}' does not fit into memory") from None
-        except Exception:  # numpy evaluates what a header says, which may end in any error
+        except Exception:  # numpy evaluates the header, which may raise any error
             raise _damaged(name) from None
 
 
 @contextmanager
 def open_arrays(path: Path) -> Generator[ArrayFile]:
-    """The arrays of an .npz file."""
+    """Yield the arrays of an .npz file."""
     size = check_file(path)
     try:
         with path.open("rb") as file:
@@ -146,7 +146,7 @@ def open_arrays(path: Path) -> Generator[ArrayFile]:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to an .npz file, compressed unless it would then unpack to more than is read."""
+    """Write arrays to an .npz file, compressed unless it would then unpack to more than the limit for reading."""
     _write(path, arrays, packing=zipfile.ZIP_DEFLATED)
     rows = max(len(array) for array in arrays.values())
     unpacked = max(sum(NUMBER_BYTES * array.size for array in arrays.values()), ROW_BYTES * rows)
@@ -155,7 +155,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _write(path: Path, arrays: Mapping[str, NDArray[Any]], *, packing: int) -> None:
-    """As numpy.savez does, which before numpy 2.1 cannot be told not to pickle."""
+    """Write as numpy.savez does, which before numpy 2.1 has no option against pickling."""
     with zipfile.ZipFile(path, "w", packing) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -35,25 +35,25 @@ from pacbandits.records.text_files import (
 )
 from pacbandits.schema import MAX_TEXT_CHARACTERS, Fields, parse_json, texts
 
-# How much a Parquet file unpacks to, read from the headers of its pages before any of them is unpacked.
+# The unpacked size of a Parquet file, from its page headers, before any page is unpacked.
 #
-# A few bytes of a page can stand for a billion numbers, whatever the footer says: every page header is read, of all
-# columns of all row groups. pyarrow has no limit for that, and cannot be asked where the pages are either: of a footer
-# whose columns are damaged (level histograms that do not fit, say) `metadata.row_group(i).column(j)` aborts the
-# process, as 39 of 20,000 files did of which one to three bytes of the footer were changed (pyarrow 26). So the footer
-# is read here too, by as much of Thrift's compact protocol as tells sizes.
+# A few bytes of a page can stand for a billion numbers, whatever the footer says, so every page header of all columns
+# of all row groups is read. pyarrow has no such limit, and cannot be asked where the pages are: with damaged columns in
+# the footer (level histograms that do not fit, say) `metadata.row_group(i).column(j)` aborts the process, as it did for
+# 39 of 20,000 files with one to three changed bytes in the footer (pyarrow 26). So the footer is read here too, with
+# the part of Thrift's compact protocol that sizes need.
 
 
-# What pyarrow makes of the end of a file, where its columns are told, takes up to 300 times its size.
+# pyarrow takes up to 300 times the size of the footer, which describes the columns.
 MAX_FOOTER_BYTES = 2**21
 MAX_PAGES = 1_000_000
-MAX_PAGE_BYTES = 2**27  # of a page, where one is read after the other
+MAX_PAGE_BYTES = 2**27  # of a page, if a file is read page by page
 _MAX_PAGE_HEADER_BYTES = 2**20
 _FIRST_HEADER_BYTES = 256
-_MAX_SIZE = 2**31  # of a page, in bytes or values: they are told in 32 bits
+_MAX_SIZE = 2**31  # of a page, in bytes or values: they are 32-bit integers
 
-# Numbers of fields: of a file, a row group, a column in one, what is told of that; of a page's header, and of the
-# headers of kinds of pages in it.
+# Field numbers: of a file, a row group, a column in one, its description; of a page's header, and of the headers of
+# page types in it.
 _GROUPS = 4
 _COLUMNS = 1
 _DESCRIPTION = 3
@@ -61,7 +61,7 @@ _TYPE, _COUNT, _PACKED_TOTAL, _FIRST_DATA_PAGE, _DICTIONARY_PAGE = 1, 5, 7, 9, 1
 _UNPACKED_SIZE, _PACKED_SIZE = 2, 3
 _KINDS_OF_PAGES = (5, 7, 8)
 _VALUES = 1
-_BYTE_ARRAY = 6  # a type: text
+_BYTE_ARRAY = 6  # the type of text
 
 # Kinds of values in Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
@@ -77,8 +77,8 @@ _Struct = dict[int, _Value]
 class _Chunk:
     """The pages of a column in a row group.
 
-    start: of the first, in bytes from the start of the file.
-    end: of the last.
+    start: the first byte, from the start of the file.
+    end: the end of the last page.
     text: whether they hold text.
     """
 
@@ -88,10 +88,10 @@ class _Chunk:
 
 
 def count_unpacked_bytes(file: BinaryIO, *, size: int, most: int) -> int:
-    """What the columns of a file of that size take once they are read: the first total above `most`, or that of all.
+    """Return the memory in bytes that a file's columns take once read; stop at the first total above `most`.
 
     Raises:
-        InputError: When it is no Parquet file, or does not tell where its pages are.
+        InputError: If it is not a Parquet file, or its pages cannot be found.
     """
     total = pages = 0
     for unpacked in _unpacked_pages(file, size=size):
@@ -104,7 +104,7 @@ def count_unpacked_bytes(file: BinaryIO, *, size: int, most: int) -> int:
 
 
 def check_pages(file: BinaryIO, *, size: int) -> None:
-    """Raise when a page of a file of that size unpacks to too much for one that is read page by page."""
+    """Raise InputError if a page unpacks to too much for a file that is read page by page."""
     for unpacked in _unpacked_pages(file, size=size):
         if unpacked > MAX_PAGE_BYTES:
             raise InputError(
@@ -114,7 +114,7 @@ def check_pages(file: BinaryIO, *, size: int) -> None:
 
 
 def _unpacked_pages(file: BinaryIO, *, size: int) -> Iterator[int]:
-    """What each page of a file of that size takes once it is read."""
+    """Yield the memory in bytes that each page takes once read."""
     for chunk in _find_chunks(file, size=size):
         place = chunk.start
         while place < chunk.end:
@@ -123,7 +123,7 @@ def _unpacked_pages(file: BinaryIO, *, size: int) -> Iterator[int]:
 
 
 def _find_chunks(file: BinaryIO, *, size: int) -> Iterator[_Chunk]:
-    """Where the columns are, as the end of a file tells."""
+    """Yield the column chunks that the footer lists."""
     width = None
     for group in _structs(_read_footer(file, size=size), _GROUPS):
         columns = _structs(group, _COLUMNS)
@@ -145,7 +145,7 @@ def _find_chunks(file: BinaryIO, *, size: int) -> Iterator[_Chunk]:
 
 
 def _read_footer(file: BinaryIO, *, size: int) -> _Struct:
-    """What the end of a file tells."""
+    """Return the fields of the footer."""
     file.seek(max(size - 8, 0))
     end = file.read(8)
     length = int.from_bytes(end[:4], "little")
@@ -173,7 +173,7 @@ def _number(given: _Struct, field: int) -> int:
 
 
 def _read_page(file: BinaryIO, place: int, end: int) -> tuple[int, int, int]:
-    """To how many bytes the page at a place unpacks, how many values it holds, and where the next one begins."""
+    """Return the unpacked bytes of the page at a place, its number of values, and the place of the next page."""
     length = _FIRST_HEADER_BYTES
     while True:
         file.seek(place)
@@ -194,11 +194,11 @@ def _read_page(file: BinaryIO, place: int, end: int) -> tuple[int, int, int]:
 
 
 class _ThriftError(Exception):
-    """The bytes are no struct, or not all of one."""
+    """The bytes are not a complete struct."""
 
 
 def _read_struct(raw: bytes) -> tuple[_Struct, int]:
-    """The fields of a struct by their numbers, and where it ends; integers, structs and lists of structs alone."""
+    """Return a struct's integers, structs and lists of structs by field number, and where it ends."""
     try:
         fields, end = _read_fields(raw, 0, _MAX_DEPTH)
     except IndexError:
@@ -224,7 +224,7 @@ def _read_fields(raw: bytes, place: int, depth: int) -> tuple[_Struct, int]:
 
 
 def _read_value(raw: bytes, place: int, kind: int, depth: int) -> tuple[_Value, int]:
-    """A value and where it ends; None in the place of what is not needed."""
+    """Return a value and where it ends; None for values that are not needed."""
     if kind in _INTEGERS:
         return _read_integer(raw, place)
     if kind in _FIXED_BYTES:
@@ -240,7 +240,7 @@ def _read_value(raw: bytes, place: int, kind: int, depth: int) -> tuple[_Value, 
         raise _ThriftError
     head = raw[place]
     count, place = (head >> 4, place + 1) if head >> 4 < 15 else _read_varint(raw, place + 1)
-    entry_kind = _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15  # truth values take a byte in lists
+    entry_kind = _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15  # booleans take a byte in lists
     if count > len(raw) - place:  # each entry takes a byte or more
         raise _ThriftError
     structs: list[_Struct] = []
@@ -287,22 +287,22 @@ __all__ = [
     "write",
 ]
 
-MAX_REMARKS = 100  # in a file
+MAX_REMARKS = 100  # per file
 NO_ABOUT = Fields({}, "description of the table")
-_MAX_FOOTER_ITEMS = 10**6  # in one list of it
+_MAX_FOOTER_ITEMS = 10**6  # per list of the footer
 _PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
 _REMARKS_KEY, _ABOUT_KEY = b"pacbandits remarks", b"pacbandits about"  # in the metadata of a Parquet file
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedTable:
-    """A table in memory, and what its source says of it.
+    """A table in memory, with the metadata of its source.
 
-    columns: by name, in order (pyarrow's); text as codes into its sorted labels, or into a dictionary column's own.
-    about: what `write` was told about the table; empty for other sources.
-    remarks: what `write` was told in words; for text files, how values are delimited.
-    coded: the columns of text that their author made categories.
-    line: the line of a text file on which a row stands, given from 0; None for other sources.
+    columns: pyarrow columns by name, in order; text as codes into its sorted labels, or into a dictionary column's own.
+    about: the description given to `write`; empty for other sources.
+    remarks: the remarks given to `write`; for text files, the delimiter.
+    coded: the text columns that their author made categories.
+    line: maps a row, from 0, to its line in a text file; None for other sources.
     """
 
     columns: Columns
@@ -337,7 +337,7 @@ def read_table(path: str | Path) -> LoadedTable:
 
 
 def table_of(table: Any, *, name: str) -> LoadedTable:
-    """The same of an Arrow table; name: what to call it in messages."""
+    """Return the table of an Arrow table; name: its name in messages."""
     check_columns(table.num_columns)
     kinds = {field.name: field.type for field in table.schema}
     _check_readable(kinds)
@@ -347,7 +347,7 @@ def table_of(table: Any, *, name: str) -> LoadedTable:
 
 @contextmanager
 def reading(path: Path) -> Generator[str | None]:
-    """The delimiter of a file of text, None for Parquet; what goes wrong within is a sentence that names the file."""
+    """Yield the delimiter of a text file, None for Parquet; errors within become an InputError that names the file."""
     size = check_file(path)
     delimiter = DELIMITERS.get(suffix(path))
     if size == 0:
@@ -361,7 +361,7 @@ def reading(path: Path) -> Generator[str | None]:
 
 
 def read_whole(path: Path) -> Any:
-    """The table of a Parquet file with columns of any type, as they came; no more is unpacked than it may."""
+    """Return the table of a Parquet file with columns of any type, within the limit on the unpacked size."""
     described = _described(path)
     table: Any = _open(path, metadata=described.metadata, page_checksum_verification=True).read()
     table.validate(full=True)
@@ -369,7 +369,7 @@ def read_whole(path: Path) -> Any:
 
 
 def _split_up(table: Any, name: str, *, in_text: bool = False, texts: Collection[str] | None = None) -> Columns:
-    """The columns of a table, those of text as codes; texts: which these are, if their types do not tell."""
+    """Return the columns of a table, text as codes; texts: the text columns, if their types do not say."""
     names: list[str] = table.column_names
     n: int = table.num_rows
     check_names(name, names, n=n, in_text=in_text)
@@ -396,12 +396,12 @@ def _check_readable(kinds: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Header:
-    """What a Parquet file says of itself.
+    """The metadata of a Parquet file.
 
     kinds: the types of its columns (pyarrow's), by name.
-    groups: how many rows each of its row groups has.
-    about: what `write` was told about the table.
-    remarks: what it was told in words.
+    groups: the number of rows of each row group.
+    about: the description given to `write`.
+    remarks: the remarks given to `write`.
     """
 
     kinds: dict[str, Any]
@@ -411,14 +411,14 @@ class Header:
 
     @property
     def coded(self) -> frozenset[str]:
-        """The columns of text that their author made categories."""
+        """The text columns that their author made categories."""
         return frozenset(name for name, kind in self.kinds.items() if pa.types.is_dictionary(kind))
 
 
 def describe(path: Path, *, name: str, in_text: bool, columns: Sequence[str] | None = None) -> Header:
-    """What a Parquet file says of itself, when its pages can be read one by one; name: what to call it.
+    """Return the metadata of a Parquet file that can be read page by page; name: its name in messages.
 
-    in_text: whether it was made of text. columns: those that are read, if not all.
+    in_text: whether it was converted from text. columns: the columns to read, if not all.
     """
     with path.open("rb") as file:
         check_pages(file, size=check_file(path))
@@ -435,7 +435,7 @@ def describe(path: Path, *, name: str, in_text: bool, columns: Sequence[str] | N
 
 
 def _header(file: Any, path: Path) -> Header:
-    """What an open Parquet file says of itself."""
+    """Return the metadata of an open Parquet file."""
     schema, groups = file.schema_arrow, range(file.metadata.num_row_groups)
     said: dict[bytes, bytes] = schema.metadata or {}
     remarks = texts(
@@ -454,7 +454,7 @@ def _about(said: Mapping[bytes, bytes], path: Path) -> Fields:
 
 
 def _from_json(said: Mapping[bytes, bytes], key: bytes, default: bytes, name: str) -> object:
-    """What stands under a key of a file's metadata, from JSON."""
+    """Return the JSON value under a key of a file's metadata."""
     try:
         return parse_json(said.get(key, default).decode("utf-8"), name=name)
     except UnicodeError:
@@ -462,7 +462,7 @@ def _from_json(said: Mapping[bytes, bytes], key: bytes, default: bytes, name: st
 
 
 def read_about(path: str | Path) -> Fields:
-    """What `write` was told about the table in a Parquet file, by name; nothing of any other file."""
+    """Return the description that `write` stored in a Parquet file; empty for text files."""
     path = Path(path)
     if suffix(path) in DELIMITERS:
         return NO_ABOUT
@@ -473,9 +473,9 @@ def read_about(path: str | Path) -> Fields:
 
 
 def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int, changed_ns: int) -> Any:
-    """A Parquet file that is read page by page, each with its checksum; texts: columns that come as codes.
+    """Open a Parquet file for reading page by page, with checksums; texts: columns to read as codes.
 
-    changed_ns: when it was last written, as what it says of itself is kept for the next time.
+    changed_ns: its modification time, as its metadata is cached.
     """
     return _open(
         path,
@@ -483,18 +483,18 @@ def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int, changed_n
         read_dictionary=list(texts),
         page_checksum_verification=True,
         buffer_size=buffer_bytes,
-        pre_buffer=False,  # or all of a row group is fetched before its first row is read
+        pre_buffer=False,  # else all of a row group is fetched before its first row is read
     )
 
 
 @lru_cache(maxsize=64)
 def _kept_metadata(path: Path, changed_ns: int) -> Any:
-    """What a file says of its columns, which may be long."""
+    """Return a file's metadata, which may be long, from a cache."""
     return _open(path).metadata
 
 
 def _described(path: Path) -> Any:
-    """A Parquet file, opened once it is known that what it unpacks to is not too much."""
+    """Open a Parquet file; raise InputError if it would unpack to too much."""
     size = check_file(path)
     try:
         with path.open("rb") as file:
@@ -513,16 +513,16 @@ def _open(path: Path, **options: Any) -> Any:
 
 
 def _is_readable(kind: Any) -> bool:
-    """Whether a column of this type can hold what a table is read for."""
+    """Return whether columns of this type are supported."""
     if is_list(kind):
         return is_number(kind.value_type) or (is_list(kind.value_type) and is_number(kind.value_type.value_type))
     return is_number(kind) or is_text(kind) or is_temporal(kind) or bool(pa.types.is_null(kind))
 
 
 def check_names(path: str, names: list[str], *, n: int, in_text: bool) -> None:
-    """Raise where a table has no rows, no columns, or columns without a name of their own; path: what to call it.
+    """Raise InputError if a table has no rows, no columns, or unnamed or duplicate columns; path: its name.
 
-    in_text: whether it was text, of which the first column may have no name.
+    in_text: whether it was text, whose first column may have no name.
     """
     if n == 0:
         raise InputError(f"{path} has no rows")
@@ -531,13 +531,13 @@ def check_names(path: str, names: list[str], *, n: int, in_text: bool) -> None:
     if len(set(names)) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError(f"{path} has two columns of the same name, '{plain(twice)}'; rename one, or leave it out")
-    if "" in names[1 if in_text else 0 :]:  # the first of a text are the row numbers that pandas adds
+    if "" in names[1 if in_text else 0 :]:  # the first column of a text may be the row numbers that pandas adds
         where = names.index("") + 1
         raise InputError(f"column {where} of {path} has no name; name it, or leave it out (pandas: index=False)")
 
 
 def sort_labels(column: Any) -> Any:
-    """A column of text as codes into its sorted labels."""
+    """Return a text column as codes into its sorted labels."""
     coded: Any = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     labels: list[str] = coded.dictionary.to_pylist()
     if not labels:
@@ -552,7 +552,7 @@ def sort_labels(column: Any) -> Any:
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a Parquet file says that it has; 0 for one that cannot be read."""
+    """Return the number of rows in a Parquet file's metadata; 0 if it cannot be read."""
     try:
         return int(_open(path).metadata.num_rows)
     except (pa.ArrowException, OSError):
@@ -560,7 +560,7 @@ def count_rows(path: Path) -> int:
 
 
 def suffix(path: Path) -> str:
-    """The end of a file's name in small letters, without .gz."""
+    """Return the suffix of a file's name in lower case, without .gz."""
     name = path.name.lower().removesuffix(".gz")
     return Path(name).suffix
 
@@ -572,10 +572,10 @@ def write(
     remarks: Sequence[str] = (),
     about: Mapping[str, object] | None = None,
 ) -> None:
-    """Write columns (numpy or pyarrow arrays) to a Parquet file or an open one.
+    """Write columns (numpy or pyarrow arrays) to a Parquet file, by path or open.
 
-    remarks on them, and what else is to be said about them, go into its metadata. What `read` would refuse as unpacking
-    to too much is written without compression.
+    remarks, about: remarks and a description, stored in its metadata. A file that `read_table` would refuse for its
+    unpacked size is written without compression.
     """
     arrays: Any = {name: _arrow(values) for name, values in columns.items()}
     table: Any = pa.table(arrays)
@@ -594,7 +594,7 @@ def write(
 
 
 def _write(table: Any, place: str | Path | BytesIO, size: Callable[[], int]) -> None:
-    """Write a table, and again without compression where `read` would refuse what the first try unpacks to."""
+    """Write a table; write it again without compression if reading would refuse its unpacked size."""
     pq.write_table(table, place)
     row = max(NUMBER_BYTES * _width(table.schema), ROW_BYTES)
     if max(row * table.num_rows, table.nbytes) > max_unpacked_bytes(size()):
@@ -605,7 +605,7 @@ def _write(table: Any, place: str | Path | BytesIO, size: Callable[[], int]) -> 
 
 
 def _width(schema: Any) -> int:
-    """How many numbers a row of a table has, where lists have one length."""
+    """Return the number of values in a row of a table, fixed-size lists included."""
     total = 0
     for field in schema:
         kind, count = field.type, 1

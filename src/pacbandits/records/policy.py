@@ -1,4 +1,4 @@
-"""What a policy is: a map from contexts to actions that can say in words what it does."""
+"""Policies: maps from contexts to actions that can describe themselves in words."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ class Policy(Protocol):
     def n_actions(self) -> int: ...
 
     def __call__(self, contexts: Contexts) -> IntArray:
-        """Its action (n,) on each context, also on contexts never seen."""
+        """Return its action (n,) on each context, also on contexts never seen before."""
         ...
 
     def describe(self) -> str:
-        """What it does, in words."""
+        """Return the rule in words."""
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `pacbandits.policies.policy_from_json` makes the same policy."""
+        """Return a JSON object from which `pacbandits.policies.policy_from_json` makes the same policy."""
         ...
 
 
 def check_policy(policy: object, *, name: str = "policy") -> Policy:
-    """Raise unless this is a policy."""
+    """Return the policy; raise InputError if it is not one."""
     remedy = "a class finds one by argmax(contexts, scores)"
     return instance(policy, Policy, name=name, remedy=remedy)
 
 
-# Actions by their names, where they have any.
+# Descriptions with the names of actions.
 
 
-MAX_LEGEND_ACTIONS = 30  # named after the words of a policy that knows numbers alone
+MAX_LEGEND_ACTIONS = 30  # listed after the description of a policy that knows only numbers
 
 
 @runtime_checkable
 class NamingPolicy(Policy, Protocol):
-    """A policy that can say what it does with the names of actions in the place of their numbers."""
+    """A policy that can describe itself with the names of actions instead of their numbers."""
 
     def describe_with(self, actions: Sequence[str]) -> str:
-        """What it does, in words; actions (A,): what each is called."""
+        """Return the rule in words; actions (A,): their names."""
         ...
 
 
 def describe_policy(policy: Policy, actions: Sequence[str] | None) -> str:
-    """What a policy does, in words; actions (A,): what each is called, if they have names."""
+    """Return a policy's rule in words; actions (A,): their names, if they have any."""
     if actions is None:
         return policy.describe()
     if isinstance(policy, NamingPolicy):
@@ -66,18 +66,18 @@ def describe_policy(policy: Policy, actions: Sequence[str] | None) -> str:
 
 
 def legend(actions: Sequence[str]) -> str:
-    """Which number stands for which action; of the first actions, if there are many."""
+    """Return the numbers of actions with their names, for the first MAX_LEGEND_ACTIONS."""
     shown = ", ".join(f"action {i} is '{plain(name)}'" for i, name in enumerate(actions[:MAX_LEGEND_ACTIONS]))
     return shown + (", …" if len(actions) > MAX_LEGEND_ACTIONS else "")
 
 
 def call(action: int, actions: Sequence[str] | None) -> str:
-    """What to call an action in words."""
+    """Return the word for an action: its name, or "action" and its number."""
     return f"action {action}" if actions is None else plain(actions[action])
 
 
 def check_names(names: object, *, n_actions: int) -> tuple[str, ...] | None:
-    """The names of so many actions, or None; raise unless each has one of its own."""
+    """Return the names of the actions, or None; raise InputError unless there are `n_actions` distinct names."""
     if names is None:
         return None
     given = texts(names, name="action_names")
@@ -89,18 +89,18 @@ def check_names(names: object, *, n_actions: int) -> tuple[str, ...] | None:
     return given
 
 
-# Mixture policies (a lottery between policies): certified where no single policy is.
+# Mixture policies (lotteries between policies), certified when no single policy is.
 
 
-MAX_WEIGHT_ROUNDING = 1e-9  # by which weights may miss 1 in all
+MAX_WEIGHT_ROUNDING = 1e-9  # of the sum of weights
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Draw one of several policies by weight, anew for every interaction, and do as it says.
+    """A mixture policy: draw one of several policies by weight, anew for every interaction, and follow it.
 
     policies: two or more.
-    weights: how likely each is to be drawn; positive, 1 in all.
+    weights: their probabilities; positive, with sum 1.
 
     >>> import pacbandits as pb
     >>> left, right = pb.Finite([[0, 0], [0, 1]], n_actions=2).policy(0), pb.Finite([[0, 1]], n_actions=2).policy(0)
@@ -134,11 +134,11 @@ class Mixture:
 
     @property
     def likeliest(self) -> Policy:
-        """The policy that is drawn most often."""
+        """The policy with the largest weight."""
         return self.policies[int(np.argmax(self.weights))]
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """With what probability each action is taken (n, A): what to log."""
+        """Return the probability of each action (n, A), to be logged as propensities."""
         out = np.zeros((len(check_contexts(contexts)), self.n_actions))
         rows = np.arange(len(contexts))
         for policy, weight in zip(self.policies, self.weights, strict=True):
@@ -146,20 +146,20 @@ class Mixture:
         return out
 
     def draw(self, contexts: Contexts, rng: np.random.Generator) -> IntArray:
-        """An action (n,) for each context, by a policy drawn for it."""
+        """Return an action (n,) for each context, by a policy drawn for it."""
         return self.play(contexts, draws=generator(rng).random(len(check_contexts(contexts))))
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """Which draw in [0, 1) stands for which policy, here and wherever a mixture is written down.
+        """The cumulative weights, which rise to 1, here and in every export of a mixture.
 
-        The first whose bound is above the draw is taken; bounds rise to 1.
+        A draw in [0, 1) selects the first policy whose bound is above it.
         """
         rising = np.cumsum(self.weights)
         return tuple((rising / rising[-1]).tolist())
 
     def play(self, contexts: Contexts, *, draws: ArrayLike) -> IntArray:
-        """An action (n,) for each context, by the policy that its draw (n,) in [0, 1) stands for."""
+        """Return an action (n,) for each context, by the policy that its draw (n,) in [0, 1) selects."""
         given = floats(draws, name="draws", shape=(len(check_contexts(contexts)),))
         if given.min() < 0 or given.max() >= 1:
             raise InputError(f"draws must be in [0, 1), got {given[(given < 0) | (given >= 1)][0]:.6g}")
@@ -171,44 +171,44 @@ class Mixture:
         return out
 
     def describe(self) -> str:
-        """What it does, in words: the likeliest first."""
+        """Return the policies in words, the likeliest first."""
         return self.describe_with(None)
 
     def describe_with(self, actions: Sequence[str] | None) -> str:
-        """The same, with the names of actions (A,) in the place of their numbers."""
+        """Return the same with the names of actions (A,) instead of their numbers."""
         order = sorted(range(len(self.policies)), key=lambda one: -self.weights[one])
         return "\n".join(_part(describe_policy(self.policies[one], actions), self.weights[one]) for one in order)
 
     def to_json(self) -> dict[str, Any]:
-        """What JSON knows of it, from which `pacbandits.policies.chosen_from_json` makes the same."""
+        """Serialise to JSON-compatible values, for `pacbandits.policies.chosen_from_json`."""
         return {
-            "kind": "lottery",  # as in files written before
+            "kind": "lottery",  # the name in existing files
             "policies": [policy.to_json() for policy in self.policies],
             "weights": list(self.weights),
         }
 
 
-Lottery = Mixture  # the former name
-Chosen = Policy | Mixture  # what may be certified
+Lottery = Mixture  # deprecated name
+Chosen = Policy | Mixture  # the type of certified policies
 
 
 def parts_of(chosen: Chosen) -> tuple[Policy, ...]:
-    """The policies that may be drawn."""
+    """Return the policies that may be drawn."""
     return chosen.policies if isinstance(chosen, Mixture) else (chosen,)
 
 
 def likeliest(chosen: Chosen) -> Policy:
-    """The policy itself, or the likeliest of a mixture."""
+    """Return the policy itself, or the likeliest of a mixture."""
     return chosen.likeliest if isinstance(chosen, Mixture) else chosen
 
 
 def describe_chosen(chosen: Chosen, actions: Sequence[str] | None) -> str:
-    """What a policy or a mixture does, in words; actions (A,): what each is called, if they have names."""
+    """Return a policy or a mixture in words; actions (A,): their names, if they have any."""
     return chosen.describe_with(actions) if isinstance(chosen, Mixture) else describe_policy(chosen, actions)
 
 
 def check_chosen(chosen: object, *, name: str = "policy") -> Chosen:
-    """Raise unless this is a policy or a mixture."""
+    """Return the policy or mixture; raise InputError if it is neither."""
     return chosen if isinstance(chosen, Mixture) else check_policy(chosen, name=name)
 
 

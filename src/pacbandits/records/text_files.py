@@ -15,19 +15,19 @@ from pacbandits.records.columns import csv, is_plain_text, pa, pc
 
 # Limits for files from untrusted sources: which are opened, and how much they may unpack to.
 #
-# What reading takes is in proportion to the size of a file: a compressed one may unpack to `MAX_UNPACKED_RATIO` times
-# its size and `UNPACKED_ALLOWANCE_BYTES` more, where every number counts for the `NUMBER_BYTES` that it takes here, and
-# every row for `ROW_BYTES` or more. Who has more to read stores it without compression, and nothing stands in the way.
+# The memory for reading is proportional to the size of a file: a compressed one may unpack to `MAX_UNPACKED_RATIO`
+# times its size plus `UNPACKED_ALLOWANCE_BYTES`, where every number counts as `NUMBER_BYTES`, and every row as at least
+# `ROW_BYTES`. Larger data must be stored without compression.
 
 
 MAX_UNPACKED_RATIO = 16
 UNPACKED_ALLOWANCE_BYTES = 2**27
 MAX_COLUMNS = 10_000  # of a table, or features of a log
-NUMBER_BYTES = 8  # what a number takes once it is read
-ROW_BYTES = 64  # what a row of a table takes at least
+NUMBER_BYTES = 8  # the memory of a number
+ROW_BYTES = 64  # the minimum memory of a row
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-_MARKS_OF_OTHERS = (  # the longer ones first: UTF-32's begins with UTF-16's
+_MARKS_OF_OTHERS = (  # longer ones first: UTF-32's begins with UTF-16's
     (b"\xff\xfe\x00\x00", "in UTF-32; save it as UTF-8"),
     (b"\x00\x00\xfe\xff", "in UTF-32; save it as UTF-8"),
     (b"\xff\xfe", "in UTF-16; save it as UTF-8"),
@@ -39,10 +39,10 @@ _MARKS_OF_OTHERS = (  # the longer ones first: UTF-32's begins with UTF-16's
 
 
 def check_file(path: Path) -> int:
-    """The size in bytes of an ordinary file, or a sentence: folders, pipes and devices are not read."""
+    """Return the size in bytes of a regular file; raise InputError for folders, pipes and devices."""
     try:
         found = path.stat()
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a path with a null character
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a null character
         raise InputError(f"no file at {path}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {why(error)}") from None
@@ -53,7 +53,7 @@ def check_file(path: Path) -> int:
 
 @contextmanager
 def naming(path: Path) -> Generator[None]:
-    """Sentences on what is wrong within begin with the path, if they do not name it."""
+    """Prefix the messages of errors raised within with the path, if they do not name it."""
     try:
         yield
     except InputError as error:
@@ -63,18 +63,18 @@ def naming(path: Path) -> Generator[None]:
 
 
 def why(error: BaseException) -> str:
-    """What an error says in its first line, plainly."""
+    """Return the first line of an error's message."""
     words = str(getattr(error, "strerror", None) or error).strip()
     return plain(words.splitlines()[0]) if words else type(error).__name__
 
 
 def max_unpacked_bytes(size: int) -> int:
-    """How much a file of that size may unpack to."""
+    """Return how many bytes a file of that size may unpack to."""
     return MAX_UNPACKED_RATIO * size + UNPACKED_ALLOWANCE_BYTES
 
 
 def check_unpacked(unpacked: int, *, size: int, remedy: str) -> None:
-    """Raise when a file of that size would unpack to more than it may."""
+    """Raise InputError if a file of that size would unpack to more than the limit."""
     most = max_unpacked_bytes(size)
     if unpacked > most:
         raise InputError(
@@ -84,13 +84,13 @@ def check_unpacked(unpacked: int, *, size: int, remedy: str) -> None:
 
 
 def check_columns(count: int) -> None:
-    """Raise when a table has more columns than can be read."""
+    """Raise InputError if a table has too many columns."""
     if count > MAX_COLUMNS:
         raise InputError(f"there are {count:,} columns, and at most {MAX_COLUMNS:,} can be read; leave some out")
 
 
 def spell_bytes(count: int) -> str:
-    """A number of bytes in words."""
+    """Return a number of bytes with a unit."""
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if count >= unit:
             return f"{count / unit:.3g} {name}"
@@ -99,10 +99,10 @@ def spell_bytes(count: int) -> str:
 
 @contextmanager
 def open_text(path: Path) -> Generator[BinaryIO]:
-    """The bytes of a text in UTF-8, unpacked if its name ends in .gz, after the mark that some programs put before it.
+    """Open a UTF-8 text file for reading bytes, decompressed if its name ends in .gz, after any byte order mark.
 
     Raises:
-        InputError: When it is in another encoding that can be told, or compressed though its name does not say so.
+        InputError: If it is in another encoding that can be recognised, or compressed under another name.
         OSError, EOFError, zlib.error: While it is read.
     """
     check_file(path)
@@ -116,30 +116,28 @@ def open_text(path: Path) -> Generator[BinaryIO]:
 
 
 def is_zipped(path: Path) -> bool:
-    """Whether the name of a file says that it is compressed by gzip."""
+    """Return whether a file's name ends in .gz."""
     return path.name.lower().endswith(".gz")
 
 
-# Tables in text: values apart by commas, tabs or semicolons, a row a line.
-#
-# Where they are not apart by commas, a comma may stand in numbers: 0,5 is a half if all of its column can be read so,
-# and no other column has decimal points.
+# Tables in text, delimited by commas, tabs or semicolons. Unless the delimiter is a comma, commas may be decimal
+# commas: 0,5 is a half if its whole column can be read so and no column has decimal points.
 
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MAX_HEADER_BYTES = 2**20
 _MISTAKEN_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
-_ALSO_READ = (";", "\t")  # in the place of commas, where the first line has no comma
+_ALSO_READ = (";", "\t")  # instead of commas, if the first line has none
 _CELL_WITH_DECIMAL_COMMA = re.compile(rb"[\t\n\r] *[+-]?[0-9]+,[0-9]+(?= *[\t\n\r])")
 _WITH_DECIMAL_COMMA = r"^\s*[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?\s*$"
-_UNEVEN = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")  # as pyarrow says it
-_BLOCK_BYTES = 2**22  # what pyarrow looks at together; no line may be longer
+_UNEVEN = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")  # the message of pyarrow
+_BLOCK_BYTES = 2**22  # read at once by pyarrow; no line may be longer
 
 
 def read_delimited(path: Path, delimiter: str) -> Any:
-    """The table of a file, in which line breaks, NUL bytes and what is not UTF-8 have no place within values.
+    """Return the table of a file, whose values must be UTF-8 without line breaks or NUL bytes.
 
-    delimiter: what the name of the file promises; of a comma, the first line may know better.
+    delimiter: that of the file's suffix; a comma gives way to the one in the first line.
     """
     source, delimiter = _source(path, delimiter)
     parse = csv.ParseOptions(delimiter=delimiter)
@@ -150,7 +148,7 @@ def read_delimited(path: Path, delimiter: str) -> Any:
     except pa.ArrowInvalid as error:
         if _UNEVEN.search(str(error)) is None:
             raise
-        line_by_line = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)  # which counts them
+        line_by_line = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)  # reports line numbers
         try:
             csv.read_csv(_source(path, delimiter)[0], read_options=line_by_line, parse_options=parse)
         except pa.ArrowInvalid as counted:
@@ -164,9 +162,10 @@ def read_delimited(path: Path, delimiter: str) -> Any:
 def open_delimited(
     path: Path, delimiter: str, *, kinds: Mapping[str, Any], columns: Sequence[str] | None = None
 ) -> Generator[tuple[Any, str]]:
-    """The rows of a file, some at a time, as `read_delimited` has them but for types of columns; and what parts values.
+    """Yield a reader of a file's rows in batches, as in `read_delimited` but for column types, and the delimiter.
 
-    kinds: the types of columns; of those that are not told, that of the first rows. columns: those to read, if not all.
+    kinds: the types of columns; others are inferred from the first rows.
+    columns: the columns to read, if not all.
     """
     with open_text(path) as file:
         apart = _check_header(path, file.read(MAX_HEADER_BYTES), delimiter)
@@ -194,12 +193,12 @@ def open_delimited(
 
 
 def decimal_comma(column: Any) -> bool:
-    """Whether all text in a column spells numbers, with decimal commas or without."""
+    """Return whether all text in a column spells numbers, with or without decimal commas."""
     return bool(pc.all(pc.match_substring_regex(column, _WITH_DECIMAL_COMMA)).as_py())
 
 
 def _refuse_uneven(path: Path, words: str) -> None:
-    """Raise the sentence for a line with more or fewer values than there are columns."""
+    """Raise InputError for a line with more or fewer values than there are columns."""
     found = _UNEVEN.search(words)
     if found is None:
         return
@@ -213,18 +212,18 @@ def _refuse_uneven(path: Path, words: str) -> None:
 
 
 def line_of(path: Path, row: int) -> int:
-    """The line of a file on which a row stands, given from 0 after the names of columns; empty lines are no rows."""
-    seen = -2  # the names of columns are the row before the first
+    """Return the line of a row, given from 0 after the header; empty lines are not rows."""
+    seen = -2  # the header is row -1
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             seen += bool(line.strip(b"\r\n"))
             if seen == row:
                 return number
-    return row + 2  # of a file whose lines end otherwise
+    return row + 2  # for a file with other line ends
 
 
 def read_texts(path: Path, delimiter: str) -> Any:
-    """The table of a file with every value as the text that stands there; line breaks may stand within quotes."""
+    """Return the table of a file with every value as text; line breaks may be quoted."""
     source, delimiter = _source(path, delimiter)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
@@ -236,18 +235,18 @@ def read_texts(path: Path, delimiter: str) -> Any:
 
 
 def read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequence[str]) -> Any:
-    """The named columns of such a table, as `read_delimited` has them, but `texts` hold text whatever it spells."""
+    """Return the named columns, as `read_delimited` does, but those in `texts` always as text."""
     table, delimiter = _read_some(path, delimiter, columns=columns, texts=texts)
     return table if delimiter == "," else _with_decimal_commas(table)
 
 
 def read_as_text(path: Path, delimiter: str, name: str) -> Any:
-    """A column of such a table as the text that stands there."""
+    """Return a column as text."""
     return _read_some(path, delimiter, columns=[name], texts=[name])[0].column(0).combine_chunks()
 
 
 def _read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Sequence[str]) -> tuple[Any, str]:
-    """Columns of a table, and what its values are apart by."""
+    """Return columns of a table, and its delimiter."""
     source, delimiter = _source(path, delimiter)
     table: Any = csv.read_csv(
         source,
@@ -265,7 +264,7 @@ def _read_some(path: Path, delimiter: str, *, columns: Sequence[str], texts: Seq
 
 
 def _source(path: Path, delimiter: str) -> tuple[Any, str]:
-    """What pyarrow reads: the file, or what it unpacks to; and what its values are apart by."""
+    """Return the input for pyarrow, the file or its decompressed content, and the delimiter."""
     with open_text(path) as file:
         head = file.read(MAX_HEADER_BYTES)
         delimiter = _check_header(path, head, delimiter)
@@ -283,7 +282,7 @@ def _check_encoding(table: Any) -> None:
 
 
 def remarks_on_delimited(path: Path, delimiter: str) -> tuple[str, ...]:
-    """What there is to say of how a file that could be read was."""
+    """Return remarks on how a readable file was read: its delimiter and decimal commas."""
     with open_text(path) as file:
         head = file.read(MAX_HEADER_BYTES)
         found = _check_header(path, head, delimiter)
@@ -295,7 +294,7 @@ def remarks_on_delimited(path: Path, delimiter: str) -> tuple[str, ...]:
 
 
 def _with_decimal_commas(table: Any) -> Any:
-    """The table with text as numbers where it spells such with decimal commas, and nothing has decimal points."""
+    """Return the table with text converted to numbers if it uses decimal commas and no column has decimal points."""
     if any(pa.types.is_floating(field.type) for field in table.schema):
         return table
     for j, field in enumerate(table.schema):
@@ -309,7 +308,7 @@ def _with_decimal_commas(table: Any) -> Any:
 
 
 def check_texts(name: str, texts: list[str]) -> None:
-    """Raise when a text holds a line break, which a quote that is never closed brings into it with all that follows."""
+    """Raise InputError if a text contains a line break (from an unclosed quote) or a NUL byte."""
     for text in texts:
         if "\n" in text or "\r" in text:
             raise InputError(
@@ -320,7 +319,7 @@ def check_texts(name: str, texts: list[str]) -> None:
 
 
 def _check_header(path: Path, head: bytes, delimiter: str) -> str:
-    """What parts the names of the columns in the first line; raise when that cannot be what it should."""
+    """Return the delimiter of the first line; raise InputError if it cannot be the expected one."""
     line, *rest = re.split(rb"[\r\n]", head.lstrip(b"\r\n"), maxsplit=1)
     if not head.strip():
         raise InputError(f"{path} is empty; its first line should name the columns, and each line below be a row")
@@ -344,7 +343,7 @@ def _check_header(path: Path, head: bytes, delimiter: str) -> str:
 
 
 def _unpack(file: BinaryIO, head: bytes, delimiter: str, *, size: int) -> Any:
-    """What begins with `head` and goes on in a compressed file, if it is not more than the file's size allows."""
+    """Return the text that starts with `head` and continues in a compressed file, within the size limit."""
     text, cells, rows = bytearray(), 0, 0
     while head:
         text += head

@@ -1,4 +1,4 @@
-"""Sums made by a CUDA card (`pip install 'pacbandits[gpu]'`)."""
+"""Sums computed by a CUDA GPU (`pip install 'pacbandits[gpu]'`)."""
 
 from pacbandits.engines.cuda.engine import CardQuestion, CudaEngine, Stretch, Wanted, available
 

@@ -12,23 +12,23 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.engines.cuda.card import USUAL_SHARED_BYTES, Card, cupy, function, multiprocessors
 from pacbandits.errors import InputError
 
-# What rows on the card say of every action, as whole numbers.
+# Scores of every action by rows on the GPU, as integers.
 
 
 MOST_THREADS = 128
-MOST_ACTIONS = 190  # of which a row's scores, times 32, fit into the shared memory of a block
+MOST_ACTIONS = 190  # for which 32 rows of scores fit into the shared memory of a block
 
 
 @dataclass(frozen=True, eq=False)
 class CardRows:
-    """Rows on the card, as `pacbandits.certificate.ledger` has them, each a context of its own.
+    """Rows on the GPU, as in `pacbandits.certificate.ledger`, each a context of its own.
 
     actions (n,): uint8.
-    rewards (n,): float64; NaN where one is not in.
+    rewards (n,): float64; NaN if pending.
     repeats (n,): float64.
     rounds (n,): int32.
     played (n,): float64.
-    propensities (n, A): float64; or (1, A) where all rows have the same.
+    propensities (n, A): float64; or (1, A) if all rows have the same.
     predictions (n, A): float64 or float32.
     """
 
@@ -61,10 +61,11 @@ def log_wealth(
     sizes: Any,
     size_shift: int,
 ) -> Any:
-    """`⌊2^bits w log(1 + λ(ε − Z))⌋`, (n, A) int64 on the card; see `add_log_wealth` there.
+    """Return `⌊2^bits w log(1 + λ(ε − Z))⌋`, (n, A) int64 on the GPU; see `add_log_wealth` there.
 
-    leaders (L, n): uint8 on the card, what each leader does; turns (rounds,), moves (rounds, L), stakes (rounds,): on
-    the host. sizes (n,): int64 on the card, raised to the largest of a row's numbers without sign, cut by so many bits.
+    leaders (L, n): uint8 on the GPU, the actions of each leader; turns (rounds,), moves (rounds, L), stakes (rounds,):
+    on the host. sizes (n,): int64 on the GPU, raised to the largest absolute value of a row, shifted right by
+    `size_shift` bits.
     """
     cp, n = cupy(), len(rows)
     out = cp.empty((n, rows.n_actions), dtype=cp.int64)
@@ -84,10 +85,10 @@ def gaps(
     bits: tuple[int, int],
     most: tuple[float, float],
 ) -> Any:
-    """Doubly robust gaps to a reference, and their squares, (n, 2A) int64 on the card; see `add_gaps` there.
+    """Return doubly robust gaps to a reference, and their squares, (n, 2A) int64 on the GPU; see `add_gaps` there.
 
-    Each cut to at most `most`, and rounded to the nearest multiple of 2^−bits; 0 in the round `before` and later ones.
-    reference (n,): uint8 on the card, its actions.
+    Each is cut to at most `most`, and rounded to the nearest multiple of 2^−bits; 0 from the round `before` on.
+    reference (n,): uint8 on the GPU, its actions.
     """
     cp, n = cupy(), len(rows)
     out = cp.empty((n, 2 * rows.n_actions), dtype=cp.int64)
@@ -98,7 +99,7 @@ def gaps(
 
 
 def values(rows: CardRows, weights: Any, *, bits: int, most: float) -> Any:
-    """Doubly robust values of actions, rows weighted (n,), (n, A) int64 on the card; see `add_values` there."""
+    """Return doubly robust values of actions, rows weighted (n,), (n, A) int64 on the GPU; see `add_values` there."""
     cp, n = cupy(), len(rows)
     out = cp.empty((n, rows.n_actions), dtype=cp.int64)
     if n > 0:
@@ -107,10 +108,10 @@ def values(rows: CardRows, weights: Any, *, bits: int, most: float) -> Any:
 
 
 def block_threads(n_actions: int) -> int:
-    """The threads of a block, a row each, whose scores fit into shared memory.
+    """Return the threads of a block, one per row, whose scores fit into shared memory.
 
     Raises:
-        InputError: When there are too many actions.
+        InputError: If there are too many actions.
     """
     if n_actions > MOST_ACTIONS:
         raise InputError(f"on a card there can be {MOST_ACTIONS} actions, got {n_actions}; use the engine 'stream'")
@@ -128,28 +129,28 @@ def _launch(kernel: str, rows: CardRows, *more: Any) -> None:
     )
 
 
-# What fitted models of steps predict of rows on the card.
+# Predictions of fitted step models for rows on the GPU.
 
 
 MODEL = np.dtype([("first", "i4"), ("last", "i4"), ("count", "i4"), ("pad", "i4"), ("low", "f8"), ("high", "f8")])
 PART = np.dtype([("table", "i8"), ("kind", "i4"), ("root", "i4"), ("own", "f8"), ("shared", "f8")])
 NODE = np.dtype([("feature", "i4"), ("value", "i4"), ("label", "i4"), ("yes", "i4"), ("no", "i4")])
 REGIONS, SUM = 0, 1  # kinds of parts
-LEAF = -1  # in the place of a feature that is asked about; `yes` is then the place of the leaf
+LEAF = -1  # instead of a feature to test; `yes` is then the position of the leaf
 
 
 @dataclass(frozen=True, eq=False)
 class StepModels:
-    """Fitted models of steps as the kernel in `predictions.cu` takes them.
+    """Fitted step models as the kernel in `predictions.cu` takes them.
 
-    model_of (rounds,): which of them predicts the rewards of each round; −1 where none of them does.
+    model_of (rounds,): the model that predicts the rewards of each round; −1 if none does.
     starts (d,): the first step of each feature among all steps.
     models (M,): `MODEL`.
     means, played (M, A): the means of actions, and which were played.
     parts: `PART`, those of a model one after the other.
-    nodes: `NODE`, of the questions of all regions.
+    nodes: `NODE`, the tests of all regions.
     tables: the means of regions, or the means and slopes of sums, A numbers after A numbers.
-    low, high: between which the predictions of parts are kept.
+    low, high: the bounds to which predictions of parts are clipped.
     """
 
     model_of: IntArray
@@ -165,7 +166,7 @@ class StepModels:
 
 
 def predict_on_card(card: Card, models: StepModels, codes: Any, rounds: Any) -> Any:
-    """The predictions (n, A), float64, of rows whose steps (n, d), uint8, and rounds (n,), int32, are on the card."""
+    """Return the predictions (n, A), float64, of rows on the GPU: steps (n, d), uint8, and rounds (n,), int32."""
     cp, n, width = cupy(), int(codes.shape[0]), models.means.shape[1]
     out = cp.empty((n, width), dtype=cp.float64)
     if n == 0:
@@ -181,27 +182,27 @@ def predict_on_card(card: Card, models: StepModels, codes: Any, rounds: Any) -> 
 
 
 def _tables(models: StepModels) -> tuple[Any, ...]:
-    """The tables of models on the card, records as the bytes that they are."""
+    """Return the tables of models on the GPU, records as bytes."""
     cp = cupy()
     numbers = (models.starts.astype(np.int32), models.model_of.astype(np.int32), models.models.view(np.uint8))
     more = (models.means, models.played.astype(np.uint8), models.parts.view(np.uint8), models.nodes.view(np.uint8))
     return tuple(cp.asarray(np.append(one.ravel(), one.dtype.type(0))) for one in (*numbers, *more, models.tables))
 
 
-# What small trees do with rows on the card, and sums of scores by parts of the rows.
+# Leaves of small trees for rows on the GPU, and sums of scores by parts of the rows.
 
 
 MOST_BINS = 256
-PART_BYTES = 64 * 1024  # of a block's cells
+PART_BYTES = 64 * 1024  # for a block's cells
 
 
 @dataclass(frozen=True, eq=False)
 class SmallTree:
     """A tree of depth 2 or less by the bins of features.
 
-    features (3,): what the root, its left and its right side ask about.
-    lefts (3, 256): the bins of which go left.
-    leaves (4,): what the leaves hold, left to right.
+    features (3,): the features that the root, its left and its right child test.
+    lefts (3, 256): the bins that go left.
+    leaves (4,): the values of the leaves, left to right.
     """
 
     features: tuple[int, int, int]
@@ -210,7 +211,7 @@ class SmallTree:
 
 
 def leaves_of(codes: Any, trees: Sequence[SmallTree]) -> Any:
-    """What the leaf holds (trees, n), uint8, that each row comes to; codes (n, d or more) uint8, on the card."""
+    """Return the leaf value (trees, n), uint8, of each row; codes (n, d or more) uint8, on the GPU."""
     cp, n = cupy(), int(codes.shape[0])
     out = cp.empty((len(trees), n), dtype=cp.uint8)
     if n > 0 and trees:
@@ -242,14 +243,14 @@ def add_by_part(parts: Any, scores: Any, out: Any, *, at: int = 0) -> None:
 
 
 def add_by_id(ids: Any, scores: Any, out: Any, *, at: int = 0) -> None:
-    """The same by ids (n,), int64, of which there may be any number."""
+    """Add scores in the same way by ids (n,), int64, of which there may be any number."""
     n, width = scores.shape
     if n > 0:
         given = (ids, np.int64(n), scores, np.int32(width), out, np.int32(out.shape[1]), np.int32(at))
         function("trees", "sum_ids")((8 * multiprocessors(),), (256,), given)
 
 
-# The best tree of depth 2 below every root, found on the card.
+# The best tree of depth 2 below every root split, on the GPU.
 
 
 def root_values(
@@ -261,9 +262,9 @@ def root_values(
     run_splits: IntArray,
     adding: BoolArray,
 ) -> Any:
-    """The value (S,), int64, of the best tree of depth 2 below every split of a layout.
+    """Return the value (S,), int64, of the best tree of depth 2 below every split of a layout.
 
-    sums (all bins, all bins, W): int64, whole; the rest as in a layout of trees.
+    sums (all bins, all bins, W): int64, complete; the rest as in a layout of trees.
     """
     cp = cupy()
     splits = np.arange(int(run_splits[-1]))
@@ -280,16 +281,16 @@ def root_values(
     return out
 
 
-# How badly a design serves the actions of rows on the card.
+# The costs of a design for the actions of rows on the GPU.
 
 
 SERVING_THREADS = 128
-MOST_SERVED_ACTIONS = 64  # of which a row's numbers stay with its thread
+MOST_SERVED_ACTIONS = 64  # for which a row's numbers stay with its thread
 
 
 @dataclass(frozen=True, eq=False)
 class CardWeights:
-    """The weights of trees by the bins of two features, on the card; fields are those of a `Forest`.
+    """The weights of trees by the bins of two features, on the GPU; fields are those of a `Forest`.
 
     starts (d + 1,), pairs (P, 2): int32.
     table (all bins, all bins, A), always (A,): int64.
@@ -302,7 +303,7 @@ class CardWeights:
 
     @classmethod
     def send(cls, starts: IntArray, pairs: IntArray, table: IntArray, always: IntArray) -> CardWeights:
-        """Weights that lie in memory."""
+        """Copy weights from memory to the GPU."""
         cp = cupy()
         first, second = (cp.asarray(one.astype(np.int32)) for one in (starts, pairs))
         return cls(first, second, cp.asarray(table), cp.asarray(always))
@@ -318,10 +319,10 @@ def serve_rows(
     scales: tuple[float, float],
     total: Any,
 ) -> Any:
-    """Costs (n, A) of rows, int64 on the card, rounded up; their values, rounded down, are added to total (1,).
+    """Return costs (n, A) of rows, int64 on the GPU, rounded up; add their values, rounded down, to total (1,).
 
-    See `score_rows` of `pacbandits.design.large.questions`. codes (n, d or more), reference (n,): uint8 on the card.
-    noise (n, A) or (1, A): float64 on the card.
+    See `score_rows` of `pacbandits.design.large.questions`. codes (n, d or more), reference (n,): uint8 on the GPU.
+    noise (n, A) or (1, A): float64 on the GPU.
     """
     cp, n, n_actions = cupy(), int(codes.shape[0]), int(weights.table.shape[2])
     out = cp.empty((n, n_actions), dtype=cp.int64)
@@ -340,22 +341,22 @@ def serve_rows(
     return out
 
 
-# How good a policy is by rows on the card: plain scores, and the log-wealth of bets on values.
+# The value of a policy by rows on the GPU: plain scores, and the log-wealth of bets on values.
 
 
 THREADS = 128  # of a block that bets
-MOST_EXPERTS = 5  # that a thread adds up at once; with 10 it has so many registers that few threads run
+MOST_EXPERTS = 5  # summed by a thread at once; with 10, its registers let few threads run
 MOST_TILE_ROWS = 64
 BLOCKS_PER_MULTIPROCESSOR = 12
 
 
 @dataclass(frozen=True, eq=False)
 class CardDecided:
-    """Who decides in each round.
+    """The policies that decide in each round.
 
-    leaders (L, n): uint8 on the card, what each policy does.
-    shares (rounds, L): how much each counts for in a row of each round.
-    counted (rounds,): which rounds count.
+    leaders (L, n): uint8 on the GPU, the actions of each policy.
+    shares (rounds, L): the weight of each policy in a row of each round.
+    counted (rounds,): the rounds that count.
     """
 
     leaders: Any
@@ -364,10 +365,10 @@ class CardDecided:
 
 
 def plain_scores(rows: CardRows, decided: CardDecided, *, bits: int, most: float, most_whole: float) -> Any:
-    """Doubly robust values of each action and of the policy, (n, A + 1) int64 on the card.
+    """Return doubly robust values of each action and of the policy, (n, A + 1) int64 on the GPU.
 
-    Rounded to the nearest multiple of 2^−bits; 0 in rounds that do not count. most: what an importance-weighted
-    residual is cut to; most_whole: what a whole number is.
+    Rounded to the nearest multiple of 2^−bits; 0 in rounds that do not count. most: the bound to which an
+    importance-weighted residual is cut; most_whole: that of an integer.
     """
     cp, n, width = cupy(), len(rows), rows.n_actions
     out = cp.empty((n, width + 1), dtype=cp.int64)
@@ -381,14 +382,16 @@ def plain_scores(rows: CardRows, decided: CardDecided, *, bits: int, most: float
 
 @dataclass(frozen=True, eq=False)
 class Betting:
-    """How experts bet, and how what they win is counted; see `add_all_bounds` of `pacbandits.certificate.intervals`.
+    """The bets of experts, and the encoding of their log-wealth.
 
-    stakes, caps (K, rounds): what each stakes, and what it may lose over that; on the host.
+    See `add_all_bounds` of `pacbandits.certificate.intervals`.
+
+    stakes, caps (K, rounds): the stake λ of each expert, and its maximum loss divided by λ; on the host.
     centres (2A + 1, rounds): of each kind; on the host.
-    slack: what is taken off for the rounding of a row.
-    factors: between which those of a row are kept.
-    group: rows whose factors are multiplied.
-    bits, rest_bits: of whole numbers, and of what they leave.
+    slack: the deduction for the rounding of a row.
+    factors: the bounds to which the factors of a row are clipped.
+    group: the number of rows whose factors are multiplied.
+    bits, rest_bits: the precision of the integers, and of their remainders.
     """
 
     stakes: FloatArray
@@ -402,9 +405,9 @@ class Betting:
 
 
 def add_bounds(rows: CardRows, decided: CardDecided, betting: Betting, sums: tuple[Any, ...]) -> None:
-    """Add log-wealth (2A + 1, 2, K) for θ and −θ of every kind, what is left of it, and rows without room to bet.
+    """Add log-wealth (2A + 1, 2, K) for θ and −θ of every kind, its remainder, and rows without room to bet.
 
-    The same as `pacbandits.certificate.intervals` adds up. Rows begin where a group does.
+    The sums are those of `pacbandits.certificate.intervals`. Rows begin where a group does.
     """
     cp, n, width = cupy(), len(rows), rows.n_actions
     if n == 0:
@@ -425,9 +428,9 @@ def add_bounds(rows: CardRows, decided: CardDecided, betting: Betting, sums: tup
 
 
 def tile_rows(n_actions: int, *, group: int) -> int:
-    """The rows of a tile, whose weights, predictions and propensities fit into the usual shared memory.
+    """Return the rows of a tile, whose weights, predictions and propensities fit into the usual shared memory.
 
-    They are whole groups, as many for each of the threads that own the same side.
+    They are whole groups, the same number for each of the threads that share a side.
     """
     most = USUAL_SHARED_BYTES // (24 * n_actions + 48)
     each = group * (THREADS // min(2 * (2 * n_actions + 1), THREADS))

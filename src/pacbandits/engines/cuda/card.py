@@ -1,4 +1,4 @@
-"""The card, if there is one, and what is kept in its memory between passes over rows."""
+"""The GPU, if there is one, and a cache of arrays in its memory between passes over rows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from pacbandits.errors import InputError
 
-MIN_FREE_SHARE = 0.2  # of the card's memory, below which nothing more is kept
-LEAST_ABILITY = 80  # copies to shared memory while threads go on
+MIN_FREE_SHARE = 0.2  # of the GPU's memory, below which nothing more is cached
+LEAST_ABILITY = 80  # for asynchronous copies to shared memory
 REMEDY = "pip install 'pacbandits[gpu]'"
 
 
 @cache
 def cupy() -> Any:
-    """CuPy, through which everything on the card is done.
+    """Return CuPy, the interface to the GPU.
 
     Raises:
-        InputError: When it is not installed.
+        InputError: If it is not installed.
     """
     try:
         return importlib.import_module("cupy")
@@ -29,14 +29,14 @@ def cupy() -> Any:
 
 
 def why_not() -> str:
-    """Why nothing can be done on a card, in words; nothing where it can."""
+    """Return why the GPU cannot be used, in words; empty if it can."""
     try:
         cp = cupy()
     except InputError as problem:
         return str(problem)
     try:
         able = int(cp.cuda.Device().compute_capability)
-    except cp.cuda.runtime.CUDARuntimeError:  # what there is in the place of a card, or of its driver
+    except cp.cuda.runtime.CUDARuntimeError:  # there is no GPU, or no driver
         return "no CUDA card was found; check nvidia-smi and the driver"
     if able < LEAST_ABILITY:
         return f"the card's compute capability is {able / 10}, and {LEAST_ABILITY / 10} is needed; use a newer one"
@@ -44,33 +44,33 @@ def why_not() -> str:
 
 
 class Card:
-    """What is kept on the card, by name, with what it was made for.
+    """A cache of arrays on the GPU, by name and owner.
 
-    Under a name there is one thing: what is made for another owner takes its place. While less than a fifth of the
-    card's memory is free nothing more is kept: what is needed is then made anew in every pass.
+    A name has one entry: an entry of another owner replaces it. While less than a fifth of the GPU's memory is free
+    nothing more is cached, and arrays are made anew in every pass.
     """
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, tuple[object, Any]] = {}
 
     def get(self, name: Hashable, owner: object) -> Any | None:
-        """What is kept under a name, made for an owner: what equals it was made from the same."""
+        """Return the entry of a name if its owner is, or equals, this one; else None."""
         found = self._kept.get(name)
         return found[1] if found is not None and (found[0] is owner or found[0] == owner) else None
 
     def owner(self, name: Hashable) -> object | None:
-        """What that which is kept under a name was made for."""
+        """Return the owner of a name's entry, or None."""
         found = self._kept.get(name)
         return None if found is None else found[0]
 
     def keep(self, name: Hashable, owner: object, made: Any) -> None:
-        """Keep something, if there is room."""
+        """Cache an entry, if there is memory."""
         self._kept.pop(name, None)
         if self.has_room():
             self._kept[name] = (owner, made)
 
     def made(self, name: Hashable, owner: object, make: Callable[[], Any]) -> Any:
-        """What is kept under a name, or is made now."""
+        """Return the entry of a name, made now if there is none."""
         found = self.get(name, owner)
         if found is None:
             found = make()
@@ -78,27 +78,27 @@ class Card:
         return found
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Remove all entries."""
         self._kept.clear()
 
     def has_room(self) -> bool:
-        """Whether enough of the card's memory is free."""
+        """Return whether enough of the GPU's memory is free."""
         cp = cupy()
         free, total = cp.cuda.runtime.memGetInfo()
         return bool(free + cp.get_default_memory_pool().free_bytes() >= MIN_FREE_SHARE * total)
 
 
-# The kernels of a card: sources beside this file, compiled on first use for the numbers that they are told.
+# CUDA kernels: sources in `kernels/`, compiled on first use with the given constants.
 
 
 SOURCES = Path(__file__).parent / "kernels"
-BEFORE = {"scores": ("logarithm",), "worth": ("logarithm",)}  # sources that stand before others
-USUAL_SHARED_BYTES = 48 * 1024  # of a block; more has to be asked for
+BEFORE = {"scores": ("logarithm",), "worth": ("logarithm",)}  # sources to put before others
+USUAL_SHARED_BYTES = 48 * 1024  # per block; more must be requested
 
 
 @cache
 def function(name: str, kernel: str, **told: int) -> Any:
-    """A kernel of `kernels/NAME.cu`, compiled with these names defined; products are never fused with sums."""
+    """Return a kernel of `kernels/NAME.cu`, compiled with these macros; multiply-adds are never fused."""
     cp = cupy()
     options = ("-std=c++17", "--fmad=false", *(f"-D{key}={value}" for key, value in sorted(told.items())))
     found = cp.RawModule(code=source_of(name), options=options).get_function(kernel)
@@ -109,13 +109,13 @@ def function(name: str, kernel: str, **told: int) -> Any:
 
 
 def source_of(name: str) -> str:
-    """The source of `kernels/NAME.cu`, and before it that of what it calls."""
+    """Return the source of `kernels/NAME.cu`, after those of the functions it calls."""
     return "\n".join((SOURCES / f"{one}.cu").read_text(encoding="utf-8") for one in (*BEFORE.get(name, ()), name))
 
 
 @cache
 def shared_bytes(blocks: int) -> int:
-    """The shared memory of each of so many blocks on a multiprocessor."""
+    """Return the shared memory of each of `blocks` blocks on a multiprocessor."""
     given = cupy().cuda.Device().attributes
     share = given["MaxSharedMemoryPerMultiprocessor"] // blocks - given["ReservedSharedMemoryPerBlock"]
     return int(min(share, given["MaxSharedMemoryPerBlockOptin"]))
@@ -123,5 +123,5 @@ def shared_bytes(blocks: int) -> int:
 
 @cache
 def multiprocessors() -> int:
-    """How many the card has."""
+    """Return the number of the GPU's multiprocessors."""
     return int(cupy().cuda.Device().attributes["MultiProcessorCount"])

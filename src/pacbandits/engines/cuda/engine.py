@@ -1,4 +1,4 @@
-"""Sums made by a CUDA card; by the cores of this machine where there is none, or it has too little memory."""
+"""The CUDA engine; the cores of this machine are used if there is no GPU or it has too little memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pacbandits.errors import InputError
 from pacbandits.progress import hearer
 from pacbandits.records import Log
 
-# Runs of blocks whose rows are on the card together: longer than a block, as a card is quick with many rows only.
+# Stretches: runs of blocks whose rows are on the GPU together, as it is fast only with many rows.
 
 
-BLOCKS_PER_STRIPE = 4  # that one core reads at a time
-SCORE_BYTES = 1 << 31  # of two scores for each action of a stretch's rows
+BLOCKS_PER_STRIPE = 4  # read by one core at a time
+SCORE_BYTES = 1 << 31  # for two scores per action of a stretch's rows
 LEAST_BLOCKS, MOST_BLOCKS = 16, 256
 
 Parts = dict[str, np.ndarray]
@@ -30,12 +30,12 @@ Parts = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Arrays that a question needs of every row, to be made from blocks and kept on the card.
+    """Arrays that a question needs for every row, computed from blocks and cached on the GPU.
 
-    name: of the arrays together.
-    owner: what they are made with; what equals it means the same arrays.
-    make: the arrays (n, …) of a block, by their names; it is given the number of the block, and the block.
-    finish: what is kept of the arrays on the card, if not these.
+    name: the name of the arrays together.
+    owner: the object they are computed with; an equal owner means the same arrays.
+    make: returns the arrays (n, …) of a block by name, from the block's number and the block.
+    finish: converts the arrays on the GPU to those that are cached, if they differ.
     """
 
     name: str
@@ -48,11 +48,11 @@ class Wanted:
 class Stretch:
     """Rows of consecutive blocks.
 
-    card: what keeps their arrays.
-    source: where they are read from, if they are not kept.
+    card: the cache of their arrays.
+    source: the source to read them from, if they are not cached.
     stripes: their blocks, in runs that are read together.
-    number: of the stretch.
-    n_rows: how many rows there are.
+    number: the number of the stretch.
+    n_rows: the number of rows.
     """
 
     card: Card
@@ -62,7 +62,7 @@ class Stretch:
     n_rows: int
 
     def get(self, *wanted: Wanted) -> list[dict[str, Any]]:
-        """The arrays on the card; those that are not kept are made, in one reading of the rows for all of them."""
+        """Return the arrays on the GPU; those not cached are computed, in one pass over the rows."""
         found = [self.card.get((one.name, self.number), one.owner) for one in wanted]
         missing = [i for i, one in enumerate(found) if one is None]
         for i, read in zip(missing, self._read([wanted[i] for i in missing]), strict=True):
@@ -73,15 +73,15 @@ class Stretch:
         return [one for one in found if one is not None]
 
     def made(self, name: str, owner: object, make: Callable[[], Any]) -> Any:
-        """Something made on the card from such arrays, and kept with them."""
+        """Return something computed on the GPU from such arrays, cached with them."""
         return self.card.made((name, self.number), owner, make)
 
     def kept_owner(self, name: str) -> object | None:
-        """What that which is kept under a name was made for."""
+        """Return the owner of a name's cache entry."""
         return self.card.owner((name, self.number))
 
     def _read(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
-        """The arrays of all rows, made from blocks by all cores."""
+        """Return the arrays of all rows, computed from blocks by all cores."""
         made = [dict[str, Any]() for _ in wanted]
         if not wanted:
             return made
@@ -107,7 +107,7 @@ class Stretch:
 
 
 def cut_stretches(source: Source, card: Card, *, n_actions: int) -> list[Stretch]:
-    """All rows of a source, cut so that what is made of them for one question fits on the card."""
+    """Return all rows of a source in stretches that fit on the GPU for one question."""
     most = min(max(SCORE_BYTES // (16 * n_actions * ROWS_PER_BLOCK), LEAST_BLOCKS), MOST_BLOCKS)
     groups: list[list[range]] = []
     for stripe in source.stripes(most_blocks=BLOCKS_PER_STRIPE):
@@ -126,23 +126,23 @@ INSTEAD = "the cores of this machine add up in its place"
 
 @runtime_checkable
 class CardQuestion(Aggregation, Protocol):
-    """A question that a card can answer."""
+    """A question that a GPU can answer."""
 
     def can_use_card(self) -> bool:
-        """Whether it can be answered there, of this class of policies and this log."""
+        """Return whether a GPU can answer it, for this policy class and log."""
         ...
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
-        """Add to sums, on the card and in place, what the rows of a stretch come to."""
+        """Add the contribution of a stretch's rows to sums, in place on the GPU."""
         ...
 
 
 @dataclass(eq=False)
 class CudaEngine:
-    """A CUDA card. What was sent to it stays there for the next question of the same source, while there is room.
+    """A CUDA GPU. Arrays stay in its memory for the next question about the same source, while there is room.
 
-    local: who answers what a card cannot.
-    fallback: why nothing is done on the card, in words; empty where it is.
+    local: the engine for all other questions.
+    fallback: why the GPU is not used, in words; empty if it is.
     """
 
     local: Engine = field(default_factory=lambda: Local("stream"))
@@ -170,11 +170,11 @@ class CudaEngine:
 
     @property
     def card_bytes(self) -> int | None:
-        """How much memory the card has; None where nothing is done on one."""
+        """The size of the GPU's memory; None if it is not used."""
         return None if self.fallback else int(cupy().cuda.runtime.memGetInfo()[1])
 
     def close(self) -> None:
-        """Let go of all that is on the card."""
+        """Free all memory on the GPU."""
         self._card.clear()
         self._source, self._stretches = None, []
         if not why_not():
@@ -195,7 +195,7 @@ class CudaEngine:
         return tuple(np.asarray(cp.asnumpy(one)) for one in sums)
 
     def _remark(self, why: str) -> None:
-        """Say once, to whoever listens, why the card does nothing."""
+        """Report once why the GPU is not used."""
         heard = hearer()
         if heard is not None and self._told != why:
             self._told = why
@@ -203,28 +203,28 @@ class CudaEngine:
 
 
 def available() -> bool:
-    """Whether there is a card to work with."""
+    """Return whether a GPU can be used."""
     return not why_not()
 
 
-# Rows of a log on the card, as all questions about it share them.
+# Rows of a log on the GPU, shared by all questions about it.
 
 
-ANY = "any"  # owner of what is made of rows alone
+ANY = "any"  # owner of arrays that depend on rows alone
 
 
 def wanted_log() -> Wanted:
-    """What was played, what it earned, how often and with what propensity: nothing but what the rows say."""
+    """Return the arrays of actions, rewards, repeats and propensities, which depend on rows alone."""
     return Wanted("log", ANY, _log_parts, _with_common_split)
 
 
 def wanted_ids(*, below: int) -> Wanted:
-    """The ids of contexts, of which there are so many."""
+    """Return the array of context ids, which lie in [0, below)."""
     return Wanted("ids", below, lambda _, block: {"ids": block.contexts.require_ids(below=below)})
 
 
 def first_row(number: int) -> int:
-    """The number of the first row of a block."""
+    """Return the number of the first row of a block."""
     return number * ROWS_PER_BLOCK
 
 
@@ -242,7 +242,7 @@ def _log_parts(_: int, block: Log) -> Parts:
 
 
 def _with_common_split(made: dict[str, Any]) -> dict[str, Any]:
-    """One row of propensities in the place of all, where all rows have the same."""
+    """Replace the propensities by a single row if all rows are the same."""
     given = made["propensities"]
     if len(given) > 1 and bool((given == given[:1]).all()):
         return made | {"propensities": given[:1].copy()}

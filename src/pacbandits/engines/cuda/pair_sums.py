@@ -12,18 +12,18 @@ import numpy as np
 from pacbandits.arrays import IntArray
 from pacbandits.engines.cuda.card import cupy, function, multiprocessors, shared_bytes
 
-# Which blocks of a card add up what: the orders that rows are walked in, and who adds what in each of them.
+# The plan of thread blocks: the orders (passes) in which rows are visited, and the jobs of blocks in each.
 #
-# Features come in neighbours (0, 1), (2, 3), … A pass walks the rows by the bins of x and of its neighbour y, and adds
+# Features come in neighbours (0, 1), (2, 3), … A pass visits the rows by the bins of x and of its neighbour y, and adds
 # each row's scores to the sums by the bins of every feature k < x. While the bins of x and y stay the same, those sums
-# belong to (k, x), to (k, y) and, added up, to (x, y), so that a row is added once for three pairs. Where x and y have
-# so many bins together that few rows share them, they get a pass each.
+# belong to (k, x), to (k, y) and, added up, to (x, y), so that a row is added once for three pairs. If x and y have so
+# many bins together that few rows share them, they get a pass each.
 
 
 MOST_KEYS = 1 << 14  # of a pass; a block counts rows by key in shared memory
-ROWS_PER_CELL = 8  # rows of a key for each bin that is emptied when it ends; with fewer, emptying takes the time
-LANES_STEP = 16  # cells of so many threads lie in all banks of shared memory once
-PAIR, SELF = 1, 2  # what a job adds of x itself: its sums with y, or with itself
+ROWS_PER_CELL = 8  # rows of a key per bin that is cleared when it ends; with fewer, clearing dominates the time
+LANES_STEP = 16  # the cells of this many threads cover all banks of shared memory once
+PAIR, SELF = 1, 2  # sums of x itself that a job adds: with y, or with itself
 JOB_FIELDS = 17
 CELL_SHARE = 6 / 7  # of a block's shared memory, for cells; the rest is for tiles of rows
 LEAST_ROWS, MOST_ROWS, ROWS_STEP = 8, 64, 4  # of a tile
@@ -31,12 +31,12 @@ LEAST_ROWS, MOST_ROWS, ROWS_STEP = 8, 64, 4  # of a tile
 
 @dataclass(frozen=True)
 class Pass:
-    """Rows in the order of a key.
+    """A pass: rows in the order of a key.
 
     x: the feature whose bin comes first in the key.
-    y: its neighbour in the key; −1 where it has none.
-    pairs: how many pairs of features 0 and 1, 2 and 3, … are added up.
-    keys: how many there are.
+    y: its neighbour in the key; −1 if it has none.
+    pairs: the number of pairs of features 0 and 1, 2 and 3, … that are summed.
+    keys: the number of keys.
     """
 
     x: int
@@ -47,15 +47,15 @@ class Pass:
 
 @dataclass(frozen=True)
 class PairJob:
-    """What one kind of block does with the rows of a pass; fields as the kernel in `pairs.cu` takes them.
+    """The job of one kind of block with the rows of a pass; fields as in the kernel `pairs.cu`.
 
-    pass_number: which of the passes.
-    pairs_at, pairs: the pairs of features that it adds up.
+    pass_number: the number of the pass.
+    pairs_at, pairs: the pairs of features that it sums.
     action_at, actions: the actions.
-    bins: the most of any of these features.
-    groups: of threads, each with rows and cells of its own.
-    lanes: threads with cells, made a multiple of 16.
-    own: what it adds of x itself (`PAIR`, `SELF`), or 0.
+    bins: the largest number of bins of these features.
+    groups: groups of threads, each with rows and cells of its own.
+    lanes: threads with cells, rounded up to a multiple of 16.
+    own: the sums of x itself that it adds (`PAIR`, `SELF`), or 0.
     """
 
     pass_number: int
@@ -70,30 +70,30 @@ class PairJob:
 
     @property
     def table_bytes(self) -> int:
-        """Of its cells in shared memory."""
+        """The size of its cells in shared memory."""
         return self.bins * 2 * self.lanes * 8
 
 
 def cell_bytes(shared_bytes: int, *, most_bins: int) -> int:
-    """The bytes of cells in so much shared memory: at least those of 16 threads."""
+    """Return the bytes of cells in this much shared memory: at least those of 16 threads."""
     return max(int(shared_bytes * CELL_SHARE) // 1024 * 1024, 16 * LANES_STEP * most_bins)
 
 
 def tile_rows(shared_bytes: int, *, cells: int, slab: int, words: int) -> int:
-    """The rows of a tile that fit into so much shared memory beside so many cells: two tiles of scores and codes."""
+    """Return the rows of a tile, such that two tiles of scores and codes fit into shared memory beside the cells."""
     rows = (shared_bytes - 8 * cells) // tile_bytes(1, slab=slab, words=words)
     return min(max(rows // ROWS_STEP * ROWS_STEP, LEAST_ROWS), MOST_ROWS)
 
 
 def tile_bytes(rows: int, *, slab: int, words: int) -> int:
-    """The bytes of two tiles of so many rows: scores, words of codes, and places in the order."""
+    """Return the bytes of two tiles of `rows` rows: scores, words of codes, and positions in the order."""
     return 2 * rows * (8 * slab + 4 * words + 4)
 
 
 def plan_passes(bins: Sequence[int], *, rows: int) -> list[Pass]:
-    """The passes for features of so many bins, over so many rows at a time.
+    """Return the passes for features with these numbers of bins, over `rows` rows at a time.
 
-    All pairs (k, x) of features are in one of them, and only once: k < x, x and y, or k < x and y.
+    Each pair (k, x) of features is in exactly one of them: k < x, x and y, or k < x and y.
     """
     d, out = len(bins), list[Pass]()
     for x in range(0, d, 2):
@@ -112,7 +112,7 @@ def plan_passes(bins: Sequence[int], *, rows: int) -> list[Pass]:
 
 
 def slab_width(width: int, *, most: int) -> int:
-    """The actions that a block adds up at once: all, or an equal share of at most so many, even where all are."""
+    """Return how many actions a block sums at once: at most `most`, in equal shares; even if possible and width is."""
     share = -(-width // -(-width // most))
     return share + (share % 2 if width % 2 == 0 and share + share % 2 <= most else 0)
 
@@ -120,7 +120,7 @@ def slab_width(width: int, *, most: int) -> int:
 def plan_jobs(
     bins: Sequence[int], passes: Sequence[Pass], width: int, *, threads: int, table_bytes: int
 ) -> tuple[int, list[PairJob]]:
-    """The slab of actions and the jobs, for blocks of so many threads with so many bytes of cells."""
+    """Return the slab of actions and the jobs, for blocks with this many threads and bytes of cells."""
 
     def lanes(most_bins: int) -> int:
         return min(threads, table_bytes // (16 * most_bins)) // LANES_STEP * LANES_STEP
@@ -144,7 +144,7 @@ def plan_jobs(
 def job_table(
     jobs: Sequence[PairJob], passes: Sequence[Pass], starts: IntArray, *, chunks: int
 ) -> tuple[np.ndarray, int]:
-    """The jobs (jobs, 17) as the kernel takes them, and the words of codes that one copies at most."""
+    """Return the jobs (jobs, 17) as the kernel takes them, and the largest number of code words that one copies."""
     runs_at = np.cumsum([0] + [chunks * (one.keys + 1) for one in passes])
     out, most = np.zeros((len(jobs), JOB_FIELDS), dtype=np.int32), 1
     for row, job in zip(out, jobs, strict=True):
@@ -162,7 +162,7 @@ def job_table(
 
 
 def plan_items(jobs: Sequence[PairJob], n_rows: int, *, chunk_rows: int, blocks: int) -> np.ndarray:
-    """The pieces of work (items, 4): job, chunk, first and last row in its order; about so many, alike in work."""
+    """Return the work items (items, 4): job, chunk, first and last row in its order; about `blocks`, of equal work."""
     total = sum(n_rows * job.pairs * job.actions for job in jobs)
     share = max(total // max(blocks, 1), 1)
     out: list[tuple[int, int, int, int]] = []
@@ -175,10 +175,10 @@ def plan_items(jobs: Sequence[PairJob], n_rows: int, *, chunk_rows: int, blocks:
     return np.array(out, dtype=np.uint32).reshape(-1, 4)
 
 
-# Sums of scores by the bins of two features, made on the card.
+# Sums of scores by the bins of two features, on the GPU.
 
 
-KEY_THREADS = 512  # of a block that puts rows in order; as in order.cu
+KEY_THREADS = 512  # per block that sorts rows; as in order.cu
 KEY_ROWS = KEY_THREADS * 16  # its rows
 CODE_ALIGNMENT = 4
 CHUNK_ROWS = 1 << 24
@@ -186,11 +186,11 @@ CHUNK_ROWS = 1 << 24
 
 @dataclass(frozen=True)
 class Tuning:
-    """How the work is cut.
+    """Parameters of the partition of work.
 
-    blocks: that share a multiprocessor and its memory.
-    threads: of a block.
-    items: pieces of work for each multiprocessor.
+    blocks: the number that share a multiprocessor and its memory.
+    threads: the threads of a block.
+    items: the work items per multiprocessor.
     """
 
     blocks: int = 3
@@ -200,14 +200,14 @@ class Tuning:
 
 @dataclass(frozen=True)
 class PairPlan:
-    """How sums of so many scores are made.
+    """The plan of sums for a number of scores per row.
 
-    slab: actions that a block adds up at once.
-    jobs, items, starts: as the kernel takes them, on the card.
-    words: of a row's codes that a block copies.
-    cells: of a block, in shared memory.
-    rows: of a tile.
-    threads: of a block.
+    slab: the number of actions that a block sums at once.
+    jobs, items, starts: as the kernel takes them, on the GPU.
+    words: the words of a row's codes that a block copies.
+    cells: the cells of a block, in shared memory.
+    rows: the rows of a tile.
+    threads: the threads of a block.
     """
 
     slab: int
@@ -222,12 +222,12 @@ class PairPlan:
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """Codes on the card, and their rows in the orders that sums are made in; made once for any number of scores.
+    """Codes on the GPU, with their rows sorted for each pass; made once for any number of scores.
 
-    codes (n, stride): the bins of each row in each feature, and zeros up to a multiple of 4.
+    codes (n, stride): the bins of each row in each feature, padded with zeros to a multiple of 4.
     starts (d + 1,): the first bin of each feature among all bins.
-    passes: the orders.
-    chunk_rows: rows that are put in order together.
+    passes: the passes.
+    chunk_rows: the number of rows that are sorted together.
     orders (passes, n): the rows of each chunk by their keys, counted from its first.
     runs: where the rows of each key begin, pass after pass, chunk after chunk.
     plans: by the number of scores of a row, and the tuning.
@@ -245,7 +245,7 @@ class Arranged:
         return int(self.codes.shape[0])
 
     def plan(self, width: int, tuning: Tuning) -> PairPlan:
-        """How sums of so many scores a row are made."""
+        """Return the plan of sums for `width` scores per row."""
         if (width, tuning) not in self.plans:
             cp, bins = cupy(), np.diff(self.starts).tolist()
             shared, threads = shared_bytes(tuning.blocks), tuning.threads
@@ -270,12 +270,12 @@ class Arranged:
 
 
 def code_stride(n_features: int) -> int:
-    """How many bytes the codes of a row take on the card."""
+    """Return the bytes of a row's codes on the GPU."""
     return -(-max(n_features, 2) // CODE_ALIGNMENT) * CODE_ALIGNMENT
 
 
 def pad_codes(codes: Any) -> Any:
-    """Codes (n, d), uint8 on the card, with as many zeros after each row as the kernels need."""
+    """Return codes (n, d), uint8 on the GPU, padded with zeros as the kernels need."""
     cp, (n, d) = cupy(), codes.shape
     stride = code_stride(d)
     if stride == d and codes.flags.c_contiguous:
@@ -286,7 +286,7 @@ def pad_codes(codes: Any) -> Any:
 
 
 def arrange(codes: Any, starts: IntArray, *, chunk_rows: int = CHUNK_ROWS) -> Arranged:
-    """Codes (n, d) uint8 on the card, or what `pad_codes` made of them, with their rows in order."""
+    """Return codes (n, d), uint8 on the GPU, padded or not, with their rows sorted for each pass."""
     cp, n = cupy(), int(codes.shape[0])
     chunk_rows = max(min(chunk_rows, n), 1)
     codes = pad_codes(codes)
@@ -310,8 +310,8 @@ def arrange(codes: Any, starts: IntArray, *, chunk_rows: int = CHUNK_ROWS) -> Ar
 def add_pair_sums(arranged: Arranged, scores: Any, out: Any, *, at: int = 0, tuning: Tuning | None = None) -> None:
     """Add to out (all bins, all bins, W') the scores (n, W) of rows in the bins of two features, from column `at` on.
 
-    Both int64 and on the card. Only bins of a feature against those of a later one are touched: `mirror` fills the rest
-    when all rows are in.
+    Both int64 and on the GPU. Only bins of a feature against those of a later one are written: `mirror` fills the rest
+    when all rows are added.
     """
     n, width = scores.shape
     if n == 0 or not arranged.passes:
@@ -333,7 +333,7 @@ def add_pair_sums(arranged: Arranged, scores: Any, out: Any, *, at: int = 0, tun
 
 
 def mirror(out: Any, starts: IntArray) -> None:
-    """Fill what `add_pair_sums` left: bins against those of an earlier feature, and against themselves."""
+    """Fill the entries that `add_pair_sums` left: bins against those of an earlier feature, and against themselves."""
     cp = cupy()
     features = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     given = [cp.asarray(x.astype(np.int32)) for x in (features, starts)]

@@ -1,7 +1,7 @@
 // The logarithm of pacbandits.certificate.ledger: the same operations in the same order, none of them fused, so that
-// it is the same to the last bit. That file says how far it is off, and why it is never too large.
+// the result is the same to the last bit. That module bounds its error and shows that it is never too large.
 //
-// This stands before the kernels that take logarithms; see modules.py.
+// This source is put before the kernels that take logarithms; see card.py.
 
 __device__ __forceinline__ double log_below(double x) {
     if (!(x > 0.0)) return __longlong_as_double((long long)0xfff0000000000000ULL);  // minus infinity

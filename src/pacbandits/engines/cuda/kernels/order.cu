@@ -1,5 +1,5 @@
-// Rows in the order of a key: the bin of one feature, or the bins of two. The order of rows that share a key is left
-// to chance: what is summed over them are whole numbers, so that it does not matter.
+// Sort rows by a key: the bin of one feature, or the bins of two. The order of rows with the same key is arbitrary:
+// sums over them are of integers, so it does not matter.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -34,8 +34,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_keys(
         if (seen[k]) atomicAdd(&counts[chunk * keys + k], seen[k]);
 }
 
-// order (n,): the rows of each chunk by their keys, counted from the chunk's first; next (chunks, keys): where the
-// next row of a key goes, at first what lies before that key.
+// order (n,): the rows of each chunk by their keys, counted from the chunk's first; next (chunks, keys): where the next
+// row of a key goes, initially the number of rows with smaller keys.
 extern "C" __global__ void __launch_bounds__(THREADS) place_rows(
     const u8* codes, i64 n, int stride, int x, int neighbour_bins, int keys, i64 chunk_rows, int tiles_per_chunk,
     u32* next, u32* order) {
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_rows(
     i64 last = min(min(first + THREADS * EACH, begin + chunk_rows), n);
     for (int k = threadIdx.x; k < keys; k += THREADS) seen[k] = 0;
     __syncthreads();
-    u32 place[EACH];  // key in the lower half, which of the tile's rows of this key in the upper
+    u32 place[EACH];  // key in the lower half; rank among the tile's rows of this key in the upper
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         i64 row = first + e * THREADS + threadIdx.x;

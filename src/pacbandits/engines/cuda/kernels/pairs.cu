@@ -1,13 +1,13 @@
 // Sums of scores by the bins of two features, exactly, in 64 bits.
 //
-// Rows are walked in the order of a key (see order.cu): the bin of a feature x, or of x and its neighbour y. While the
-// key stays the same, a block needs only the sums by the bins of each other feature k < x, and those fit in shared
-// memory. A thread owns two features k, k + 1 and one action a: nobody else touches its cells, so that it adds with
-// plain loads and stores, and cells lie so that the threads of a warp never meet in a bank. When the key changes, the
-// cells go to the sums of (k, x) and (k, y), and one feature's cells to those of (x, y): a row is added once for
-// three pairs of features.
+// Rows are visited in the order of a key (see order.cu): the bin of a feature x, or of x and its neighbour y. While the
+// key stays the same, a block needs only the sums by the bins of each other feature k < x, which fit in shared memory.
+// A thread owns two features k, k + 1 and one action a: no other thread uses its cells, so it adds with plain loads and
+// stores, and cells are laid out without bank conflicts within a warp. When the key changes, the cells are added to the
+// sums of (k, x) and (k, y), and one feature's cells to those of (x, y): a row is added once for three pairs of
+// features.
 //
-// Told when it is compiled: WIDTH, actions of a slab; PART, the bytes of one copy of scores (8 or 16); ROWS of a tile.
+// Macros: WIDTH, the actions of a slab; PART, the bytes of one copy of scores (8 or 16); ROWS of a tile.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -17,27 +17,27 @@ typedef long long i64;
 
 #define PARTS (WIDTH * 8 / PART)
 
-struct Job {         // what blocks do with the rows of one order
-    int order;       // which of the orders
+struct Job {         // the work of blocks on the rows of one order
+    int order;       // the number of the order
     int x;           // feature of the key
     int x_start;     // its first bin among all
-    int y_start;     // that of its neighbour; -1 where the key has none
-    int y_bins;      // 1 where the key has none
-    int keys;        // how many
-    int runs_at;     // where the orders' first rows stand, in starts
+    int y_start;     // that of its neighbour; -1 if the key has none
+    int y_bins;      // 1 if the key has none
+    int keys;        // the number of keys
+    int runs_at;     // the position of the order's runs in starts
     int pairs_at;    // first pair of features k, k + 1
-    int pairs;       // how many
-    int bins;        // most of any k
-    int groups;      // of threads, each with its own rows and cells
-    int lanes;       // groups * pairs * WIDTH, made a multiple of 16
+    int pairs;       // the number of pairs
+    int bins;        // the largest number of bins of any k
+    int groups;      // groups of threads, each with its own rows and cells
+    int lanes;       // groups * pairs * WIDTH, rounded up to a multiple of 16
     int action_at;   // first action
-    int actions;     // how many, at most WIDTH
+    int actions;     // the number of actions, at most WIDTH
     int own;         // 1: this job adds for the pair (x, y); 2: for (x, x); 0: for neither
     int words_at;    // first 4 bytes of codes that are copied
-    int words;       // how many
+    int words;       // the number of these words
 };
 
-struct Item {  // rows first to last, as they stand in the order of a job's keys in a chunk
+struct Item {  // rows first to last in the order of a job's keys in a chunk
     int job;
     int chunk;
     u32 first;
@@ -48,7 +48,7 @@ struct Tile {  // rows that are copied together; all of one key
     u32 at;
     int rows;
     int key;
-    u32 stop;  // of the key's rows
+    u32 stop;  // the end of the key's rows
 };
 
 __device__ __forceinline__ u32 shared_at(const void* p) { return (u32)__cvta_generic_to_shared(p); }
@@ -65,7 +65,7 @@ __device__ __forceinline__ void copy_part(void* to, const void* from) {
 __device__ __forceinline__ void copies_done() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 __device__ __forceinline__ void add_global(i64* to, i64 value) { atomicAdd((u64*)to, (u64)value); }
 
-// The tile after this one; no rows after the last.
+// Return the tile after this one; it has no rows after the last.
 __device__ __forceinline__ void advance(Tile& tile, const u32* runs, u32 last) {
     tile.at += tile.rows;
     if (tile.at >= last) {
@@ -99,13 +99,13 @@ extern "C" __global__ void add_pairs(
 
     for (int e = tid; e < job.bins * row_cells; e += threads) table[e] = 0;
 
-    // What this thread owns.
+    // The cells that this thread owns.
     const int group = tid / columns, column = tid % columns;
     const bool mine = group < job.groups && column % WIDTH < job.actions;
     const int code_at = 2 * (job.pairs_at + column / WIDTH) - 4 * job.words_at;
     const int action = column % WIDTH;
 
-    // The key of the first row, by halving: the last whose rows begin there or before.
+    // The key of the first row, by bisection: the last whose rows begin there or before.
     int low = 0, high = job.keys;
     while (high - low > 1) {
         int middle = (low + high) / 2;
@@ -181,7 +181,7 @@ extern "C" __global__ void add_pairs(
                 second[j] = w + s;
             }
         }
-        if (next.rows == 0 || next.key != now.key) {  // the key's cells go to the sums
+        if (next.rows == 0 || next.key != now.key) {  // add the key's cells to the sums
             __syncthreads();
             const int xb = job.x_start + now.key / job.y_bins, yb = job.y_start + now.key % job.y_bins;
             for (int e = tid; e < job.bins * 2 * columns; e += threads) {
@@ -209,8 +209,8 @@ extern "C" __global__ void add_pairs(
     }
 }
 
-// Fill the sums of (b, c) from those of (c, b) where the feature of b comes later, and of (b, b) from its sums with
-// the bins of another feature, if there is one.
+// Fill the sums of (b, c) from those of (c, b) if the feature of b comes later, and of (b, b) from its sums with the
+// bins of another feature, if there is one.
 extern "C" __global__ void mirror(
     const int* features, const int* bin_starts, int all_bins, int width, int n_features, i64* out) {
     const i64 cells = (i64)all_bins * all_bins * width;

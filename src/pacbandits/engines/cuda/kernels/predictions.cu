@@ -1,26 +1,26 @@
-// What fitted models of steps say of every action: means, regions that questions cut out, sums of one step a feature.
+// Predictions of fitted step models for every action: means, regions of trees, sums of one step per feature.
 //
-// The same operations in the same order as pacbandits.rewards, and products are not fused with sums.
+// The same operations in the same order as in pacbandits.rewards; multiply-adds are not fused.
 //
-// Told when it is compiled: ACTIONS; THREADS of a block.
+// Macros: ACTIONS; THREADS of a block.
 
 typedef unsigned char u8;
 typedef long long i64;
 
-#define PITCH (ACTIONS | 1)  // of a row in shared memory: odd, so that rows lie in different banks
-#define CHUNK (ACTIONS < 16 ? ACTIONS : 16)  // actions that are added up at once, in registers
+#define PITCH (ACTIONS | 1)  // of a row in shared memory: odd, so that rows start in different banks
+#define CHUNK (ACTIONS < 16 ? ACTIONS : 16)  // actions that are summed at once, in registers
 
-struct Node {  // a question about the step of a feature, and what follows; of a leaf, `feature` is -1 and `yes` its place
+struct Node {  // a test of the step of a feature, and its children; in a leaf, `feature` is -1 and `yes` its position
     int feature, value, label, yes, no;
 };
 
-struct Part {  // of a model: its kind (0: regions, 1: a sum), the first number in tables, the first node; its weights
+struct Part {  // of a model: its kind (0: regions, 1: a sum), its first number in tables, its first node; its weights
     i64 table;
     int kind, root;
     double own, shared;
 };
 
-struct Model {  // its parts, from one up to another; how many actions were played; between what predictions are kept
+struct Model {  // its parts, from one up to another; the number of played actions; bounds of predictions
     int first, last, count, pad;
     double low, high;
 };
@@ -30,8 +30,8 @@ __device__ __forceinline__ double between(double value, double low, double high)
 }
 
 // out (n, ACTIONS): m + sum over parts of own (f - m) + shared mean(f - m), by the model of each row's round; one half
-// where that has none (-1). codes (n, stride): steps; starts (features,): the first of each among all;
-// means, played (models, ACTIONS).
+// if there is none (-1). codes (n, stride): steps; starts (features,): the first of each among all; means, played
+// (models, ACTIONS).
 extern "C" __global__ void __launch_bounds__(THREADS) predict(
     const u8* codes, int stride, int features, const int* starts, i64 n, const int* rounds, const int* model_of,
     const Model* models, const double* means, const u8* played, const Part* parts, const Node* nodes,

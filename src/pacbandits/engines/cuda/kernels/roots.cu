@@ -1,6 +1,6 @@
-// The value of the best tree of depth 2 below every root, from the sums by the bins of two features, in whole numbers.
+// The value of the best tree of depth 2 below every root, from the sums by the bins of two features, in integers.
 //
-// Told when it is compiled: WIDTH, how many actions.
+// Macros: WIDTH, the number of actions.
 
 typedef long long i64;
 
@@ -14,7 +14,7 @@ __device__ __forceinline__ i64 warp_max(i64 value) {
 
 // sums (all bins, all bins, WIDTH); first, last (roots,): a root sends the bins from first to last, among all, left;
 // run_bins, run_lengths, adding (runs,): the splits below it, as in a layout. out (roots,): at least the value of
-// the best tree of depth 1 or less on each side. One block a root, one warp a run.
+// the best tree of depth 1 or less on each side. One block per root, one warp per run.
 extern "C" __global__ void root_values(
     const i64* __restrict__ sums, int all_bins, const int* __restrict__ first, const int* __restrict__ last,
     const int* __restrict__ run_bins, const int* __restrict__ run_lengths, const int* __restrict__ adding, int runs,
@@ -40,7 +40,7 @@ extern "C" __global__ void root_values(
     value_left = warp_max(value_left);
     value_right = warp_max(value_right);
     for (int r = warp; r < runs; r += warps) {
-        i64 left[SLOTS], right[SLOTS];  // of the split below, on the root's two sides
+        i64 left[SLOTS], right[SLOTS];  // of the lower split, on the root's two sides
 #pragma unroll
         for (int s = 0; s < SLOTS; s++) left[s] = right[s] = 0;
         for (int t = 0; t < run_lengths[r]; t++) {

@@ -1,9 +1,9 @@
-// What rows say of every action: log-wealth, gaps, values; as whole numbers. Each row is a context of its own.
+// Scores of every action by rows, as integers: log-wealth, gaps, values. Each row is a context of its own.
 //
-// The same operations in the same order as pacbandits.certificate.ledger, and products are not fused with sums, so that
-// all numbers are those of the processor to the last bit.
+// The same operations in the same order as in pacbandits.certificate.ledger; multiply-adds are not fused, so that all
+// numbers equal those of the CPU to the last bit.
 //
-// Told when it is compiled: ACTIONS; SINGLE, 1 where predictions are of single precision; THREADS of a block.
+// Macros: ACTIONS; SINGLE, 1 if predictions are in single precision; THREADS of a block.
 
 typedef unsigned char u8;
 typedef long long i64;
@@ -13,11 +13,11 @@ typedef float real;
 typedef double real;
 #endif
 
-#define PITCH (ACTIONS | 1)  // of a row in shared memory: odd, so that rows lie in different banks
+#define PITCH (ACTIONS | 1)  // of a row in shared memory: odd, so that rows start in different banks
 
-// What every kernel is told of rows, of which it takes n from `begin` on: what was played (n,), what it earned (n,), not
-// a number where that is not in; how often it occurred (n,), in which round (n,), the propensity of what was played (n,),
-// those of all actions (n, ACTIONS), or one row for all with a pitch of 0; and predictions (n, ACTIONS).
+// The arguments of every kernel, for n rows from `begin` on: played actions (n,); rewards (n,), NaN if pending; repeats
+// (n,); rounds (n,); propensities of played actions (n,); those of all actions (n, ACTIONS), or one row for all with a
+// pitch of 0; and predictions (n, ACTIONS).
 #define ROWS                                                                                                   \
     const u8 *actions, const double *rewards, const double *repeats, const int *rounds, const double *propensity, \
         const double *propensities, i64 propensity_pitch, const real *predictions, i64 begin, i64 n
@@ -30,16 +30,16 @@ __device__ __forceinline__ double room_above(double mean, double stake) {
     return fmax(fmin((1.0 - left) / stake, 1.0 - mean), 0.0);
 }
 
-// Rows of shared memory (THREADS, PITCH) to out (n, pitch), from column `at` on.
+// Write rows of shared memory (THREADS, PITCH) to out (n, pitch), from column `at` on.
 __device__ __forceinline__ void write_out(const i64* tile, i64 first, i64 n, i64* out, int pitch, int at) {
     const int rows = (int)min((i64)THREADS, n - first);
     for (int e = threadIdx.x; e < rows * ACTIONS; e += THREADS)
         out[(first + e / ACTIONS) * pitch + at + e % ACTIONS] = tile[(e / ACTIONS) * PITCH + e % ACTIONS];
 }
 
-// out (n, ACTIONS): floor(scale * w log(1 + bet (epsilon - Z))), of rows from `begin` on; 0 where nobody bets.
-// leaders (L, pitch): what each leader does; turns (rounds,), moves (rounds, L), bets (rounds,).
-// sizes (n,): raised to the largest of a row's scores without sign, cut by `shift` bits.
+// out (n, ACTIONS): floor(scale * w log(1 + bet (epsilon - Z))), of rows from `begin` on; 0 without a bet.
+// leaders (L, pitch): the actions of each leader; turns (rounds,), moves (rounds, L), bets (rounds,).
+// sizes (n,): raised to the largest absolute score of a row, shifted right by `shift` bits.
 extern "C" __global__ void __launch_bounds__(THREADS) log_wealth(
     ROWS, const u8* leaders, i64 leader_pitch, int n_leaders, const int* turns,
     const double* moves, const double* bets, double share, double epsilon, double scale, int shift,

@@ -1,10 +1,9 @@
-// How badly a design serves the actions of rows: its probabilities from the weights of trees, and costs from those.
+// Costs of a design for the actions of rows: its probabilities from the weights of trees, and costs from those.
 //
 // The same operations in the same order as score_rows in pacbandits.design.large.questions and fill_row in
-// pacbandits.allocation; products are not fused with sums, so that all numbers are those of other processors to the last
-// bit.
+// pacbandits.allocation; multiply-adds are not fused, so that all numbers equal those of the CPU to the last bit.
 //
-// Told when it is compiled: ACTIONS; THREADS of a block, a multiple of 32.
+// Macros: ACTIONS; THREADS of a block, a multiple of 32.
 
 typedef unsigned char u8;
 typedef unsigned long long u64;
@@ -12,7 +11,7 @@ typedef long long i64;
 
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 
-// The best probabilities p (ACTIONS,) for masses x (ACTIONS,) with a floor; returns the sum of x / p.
+// Write the best probabilities p (ACTIONS,) for masses x (ACTIONS,) with a floor; return the sum of x / p.
 __device__ __forceinline__ double fill_row(const double* x, double floor_, double* p) {
     double total = 0.0;
 #pragma unroll
@@ -53,15 +52,15 @@ __device__ __forceinline__ double fill_row(const double* x, double floor_, doubl
     return value;
 }
 
-// noise / p; infinite where an action with noise is never played.
+// Return noise / p; infinite if an action with noise is never played.
 __device__ __forceinline__ double over(double noise, double p) {
     return p > 0.0 ? noise / p : (noise > 0.0 ? INFINITE : 0.0);
 }
 
-// out (n, ACTIONS): costs of rows times cost_scale, rounded up. total (1,): the values of all rows are added to it, each
-// times value_scale and rounded down. codes (n, stride): bins. pairs (n_pairs, 2): of features, the weights at whose bins
-// stand in table (n_bins, n_bins, ACTIONS); starts (d + 1,): their first bins. always (ACTIONS,): weights of all rows.
-// reference (n,): actions. noise (n, ACTIONS), or one row with a pitch of 0.
+// out (n, ACTIONS): costs of rows times cost_scale, rounded up. total (1,): the values of all rows are added to it,
+// each times value_scale and rounded down. codes (n, stride): bins. pairs (n_pairs, 2): pairs of features, whose
+// weights by bins are in table (n_bins, n_bins, ACTIONS); starts (d + 1,): their first bins. always (ACTIONS,): weights
+// of all rows. reference (n,): actions. noise (n, ACTIONS), or one row with a pitch of 0.
 extern "C" __global__ void __launch_bounds__(THREADS) serve_rows(
     const u8* codes, int stride, i64 n, const int* starts, const int* pairs, int n_pairs, const i64* table, int n_bins,
     const i64* always, const u8* reference, const double* noise, int noise_pitch, double value_floor,

@@ -1,12 +1,12 @@
-// What trees of depth 2 or less do with rows whose bins are known; and sums of scores over the parts of all rows.
+// Leaves of trees of depth 2 or less for rows with known bins, and sums of scores by parts of the rows.
 
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-// out (trees, n): of the four leaves (trees, 4) the one that a row comes to. features, lefts (trees, 3), (trees, 3, 8):
-// what the root and its two sides ask, and the bins, bit by bit, that go left.
+// out (trees, n): the value of the leaf, of four (trees, 4), that each row reaches. features, lefts (trees, 3), (trees,
+// 3, 8): the features that the root and its two children test, and a bit mask of the bins that go left.
 extern "C" __global__ void tree_leaves(
     const u8* codes, int stride, i64 n, const int* features, const u32* lefts, const u8* leaves, int trees, u8* out) {
     const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -24,7 +24,7 @@ extern "C" __global__ void tree_leaves(
 }
 
 // Add to out (parts, out_width), from column `at` on, the scores (n, width) of the rows in each part: part (n,) with a
-// given pitch. A thread owns a column, and cells of its own in shared memory; (x, y) of the grid: rows, columns.
+// given pitch. A thread owns a column, with its own cells in shared memory; (x, y) of the grid: rows, columns.
 extern "C" __global__ void sum_parts(
     const u8* part, int pitch, i64 n, const i64* scores, int width, int parts, int columns, i64* out, int out_width,
     int at) {
@@ -44,7 +44,7 @@ extern "C" __global__ void sum_parts(
     }
 }
 
-// The same by ids (n,) of any number.
+// Add scores in the same way by ids (n,), of which there may be any number.
 extern "C" __global__ void sum_ids(
     const i64* ids, i64 n, const i64* scores, int width, i64* out, int out_width, int at) {
     for (i64 e = (i64)blockIdx.x * blockDim.x + threadIdx.x; e < n * width; e += (i64)gridDim.x * blockDim.x) {

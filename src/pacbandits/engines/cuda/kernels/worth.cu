@@ -1,12 +1,12 @@
-// How good a policy is: plain scores of rows, and the log-wealth of bets on its value and on those of single actions.
+// The value of a policy: plain scores of rows, and the log-wealth of bets on its value and on those of single actions.
 //
-// The same operations in the same order as pacbandits.certificate.intervals, and products are not fused with sums, so
-// that all whole numbers are those of the processor to the last bit.
+// The same operations in the same order as in pacbandits.certificate.intervals; multiply-adds are not fused, so that
+// all integers equal those of the CPU to the last bit.
 //
-// What is bounded goes by kinds: 0, the policy; 1 + a, its lead over action a; 1 + ACTIONS + a, action a alone.
+// The bounded quantities have kinds: 0, the policy; 1 + a, its lead over action a; 1 + ACTIONS + a, action a alone.
 //
-// Told when it is compiled: ACTIONS; THREADS of a block; for `bounds` also EXPERTS, ROWS of a tile, a multiple of GROUP,
-// the rows whose factors are multiplied before a logarithm is taken, and REST_BITS.
+// Macros: ACTIONS; THREADS of a block; for `bounds` also EXPERTS; ROWS of a tile, a multiple of GROUP; GROUP, the rows
+// whose factors are multiplied before a logarithm is taken; and REST_BITS.
 
 typedef unsigned char u8;
 typedef long long i64;
@@ -23,8 +23,8 @@ __device__ __forceinline__ double between(double value, double low, double high)
 
 #ifndef EXPERTS
 // out (n, ACTIONS + 1): the doubly robust value of each action, 0 in rounds that do not count, and of the policy; as
-// multiples of 1/scale, whole ones of at most `largest`. leaders (L, n): what each policy does; shares (rounds, L);
-// counted (rounds,). most: what an importance-weighted residual is cut to.
+// multiples of 1/scale, integers of at most `largest`. leaders (L, n): the actions of each policy; shares (rounds, L);
+// counted (rounds,). most: the bound to which an importance-weighted residual is cut.
 extern "C" __global__ void __launch_bounds__(THREADS) plain_scores(
     ROWS_GIVEN, double most, double scale, double largest, i64* out) {
     __shared__ double tile[THREADS * ((ACTIONS + 1) | 1)];
@@ -61,12 +61,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) plain_scores(
 
 #else
 #define KINDS (2 * ACTIONS + 1)
-#define SIDES (2 * KINDS)  // each kind, and it with the other sign
+#define SIDES (2 * KINDS)  // each kind, with either sign
 #define REST ((double)(1LL << REST_BITS))
 
 __device__ __forceinline__ double positive(double x) { return x > 0.0 ? x : 0.0; }
 
-// Add floor(value scale) to a sum of whole numbers, and what is left of it, as a multiple of 1/REST, to another.
+// Add floor(value scale) to a sum of integers, and the remainder, as a multiple of 1/REST, to another.
 __device__ __forceinline__ void add_whole(double value, double scale, i64& wealth, i64& rest) {
     const double fine = floor(value * scale * REST), whole = floor(fine * (1.0 / REST));
     wealth += (i64)whole;
@@ -75,8 +75,8 @@ __device__ __forceinline__ void add_whole(double value, double scale, i64& wealt
 
 // Add to wealth and rest (KINDS, 2, K), K experts in all of which this kernel takes EXPERTS from `at` on, the log-wealth
 // of groups of rows; and to lost (KINDS, 2, K) the rows in which an expert had no room to bet.
-// stakes, caps (K, rounds); centres (KINDS, rounds). A thread owns a side, and multiplies the factors of its experts over
-// the rows of a group, which lie in shared memory; (x, y) of the grid: rows, sides.
+// stakes, caps (K, rounds); centres (KINDS, rounds). A thread owns a side, and multiplies the factors of its experts
+// over the rows of a group, which are in shared memory; (x, y) of the grid: rows, sides.
 extern "C" __global__ void __launch_bounds__(THREADS) bounds(
     ROWS_GIVEN, const double* stakes, const double* caps, const double* centres, int n_rounds, double slack,
     double least, double most, double scale, int at, int experts, int sides, u64* wealth, u64* rest, u64* lost) {
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) bounds(
                 const int t = round[r];
                 if (t < 0) continue;
                 const double centre = sign * centres[(i64)kind * n_rounds + t];
-                double under = sign > 0.0 ? below[r] : above[r];  // what all negative weights come to
+                double under = sign > 0.0 ? below[r] : above[r];  // the sum of all negative weights
                 if (alone) under = sign > 0.0 ? 0.0 : 1.0;
                 else if (b >= 0) under = under + (positive(-sign * (own[r][b] - 1.0)) - positive(-sign * own[r][b]));
                 double room[EXPERTS], score[EXPERTS];
