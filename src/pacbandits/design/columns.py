@@ -416,7 +416,7 @@ _NEWEST_WEIGHTS_SHARE = 0.5
 _MAX_FLOOR_SHARE = 0.3
 # The relative gap to which the pool is solved at first.
 _FIRST_PRECISION = 0.02
-# Column generation ends when neither end of the bracket has moved by this share of itself in so many rounds.
+# Column generation ends when neither end of the bracket has moved by this share of itself in this many rounds.
 _MAX_ROUNDS_WITHOUT_PROGRESS = 12
 _MIN_PROGRESS_SHARE = 1e-4
 # At the end, weights below a share of the largest are dropped: the largest of these shares that keeps the bracket.

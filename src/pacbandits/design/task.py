@@ -115,7 +115,7 @@ class DesignTask:
     noise (n, A): variances σ², ones by default.
     floor: the minimum probability of every action.
     spread (n, A): scores whose sum over the actions of π that are not q's is the variance of π that no exploration
-            changes, context weights multiplied in; it is added to V. None by default.
+        changes, context weights multiplied in; it is added to V. None by default.
     """
 
     policies: PolicyClass

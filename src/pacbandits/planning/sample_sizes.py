@@ -105,7 +105,7 @@ class SampleSizeEstimate:
 
     scenario: its index in the plan, from 0.
     medians: the median number of users of each analysis, by name: `coda` and `uniform` for trials that stop themselves,
-            `certify` for a uniform test that is certified when it is over.
+        `certify` for a uniform test that is certified when it is over.
     scatter: the standard deviation of the logarithm of that number; for `certify` it is `LOG_SCATTER`.
     gain: the value of the best policy less that of the best single action, in units of rewards in [0, 1].
     gain_over_control: the same over the control.

@@ -366,7 +366,7 @@ class Neighbours:
     """For contexts with features: each action's mean, corrected by nearby observations.
 
     strengths: the weight of the action's mean, in observations; of several the one with which the first half of the
-            rows best predicts the second, at a tie the first.
+        rows best predicts the second, at a tie the first.
     """
 
     kind: ClassVar[str] = "neighbours"

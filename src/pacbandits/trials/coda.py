@@ -52,8 +52,8 @@ TYPICAL_ERROR_IN_EPSILONS = 1.5  # error of the gaps of relevant policies, in mu
 # exploration; exponent by which it falls with the saving; and its upper bound.
 HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
 # Rewards with a mean below the first are rare: bets lose more to them than variances say. The price then accounts for
-# that by fixed-point iteration: at most so many steps, until its relative change is below the last. For other rewards
-# variances suffice, and a model fitted to little data takes some of them for rare.
+# that by fixed-point iteration, with at most the second number of steps, until its logarithm changes by less than the
+# third. For other rewards variances suffice, and a model fitted to little data takes some of them for rare.
 RARE_MEAN_REWARD, SKEW_STEPS, SKEW_TOLERANCE = 0.15, 4, 0.1
 REDESIGN_GROWTH_FACTOR = 1.5  # growth of the data after which a design is out of date
 
@@ -269,8 +269,9 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
     return Exploration(sampler, price, state.informed_samples, oracle_calls=calls)
 
 
-# For a small class, a design is played unmixed if its price is this many times below that of uniform exploration: there
-# are few policies to be wrong about, and a uniform share would cost more than a wrong gap does.
+# For a small class, a design is played if its price is this many times below that of uniform exploration, and mixed with
+# it only if rewards are rare: there are few policies to be wrong about, and a uniform share would cost more than a
+# wrong gap does.
 MIN_PRICE_ADVANTAGE = 1.5
 DEFAULT_FLOOR_SHARE = 0.2  # minimum probability of an action, as a share of uniform exploration
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
@@ -293,8 +294,8 @@ class Coda(Trial):
 
     epsilon, delta: how close to the best, 0 for the best policy itself, and the probability of being wrong.
     rewards: must be known to lie in [0, 1].
-    model: the reward model; by default one that fits the contexts.
-    pilot: the size of the first round, by default 50 an action, or 200.
+    model: the reward model; by default `default_model` of the contexts.
+    pilot: the size of the first round; by default 50 per action, at least 200.
     growth: the largest round, as a share of the samples so far.
     single: whether the answer must be a single policy, not a mixture policy.
     floor: the minimum probability of an action, as a share of uniform exploration.
@@ -430,8 +431,8 @@ class Uniform(Trial):
 
     epsilon, delta: how close to the best, 0 for the best policy itself, and the probability of being wrong.
     rewards: must be known to lie in [0, 1].
-    model: the reward model; by default one that fits the contexts.
-    pilot: the size of the first round, by default 50 an action, or 200.
+    model: the reward model; by default `default_model` of the contexts.
+    pilot: the size of the first round; by default 50 per action, at least 200.
     growth: the largest round, as a share of the samples so far.
     single: whether the answer must be a single policy, not a mixture policy.
 

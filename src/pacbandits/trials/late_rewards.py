@@ -4,7 +4,7 @@
 after the fifth. So every analysis computes the state anew from all rows.
 
 Why the certificate stays valid. Let G_i hold everything that had happened when row i was assigned, *and* the rewards of
-all earlier rows, known or not. A row's reward depends on no other row, nor on rows assigned before it is known, so that
+all earlier rows, known or not. A row's reward depends on no other row, even one assigned before it is known, so that
 given G_i the context of row i is a draw from ν, and its action a draw from the row's propensities. Leader, stake,
 prediction and moving weight are fixed before the round by rewards known then, and never change: so they are in G_i, and
 the wealth W_n of the first n rows *with their true rewards* is a supermartingale in n. By Ville's inequality it reaches
@@ -16,8 +16,8 @@ alone, whose rewards are known. The ends of rounds must only satisfy that whethe
 may close by count, by clock or by hand, even by someone who knows unreported rewards.
 
 Validity breaks if a prediction or leader of a round is computed again once more rewards are known, as then each
-analysis has its own bets; if rows are left out because of their rewards; if later rounds are counted without earlier
-ones; or if rewards depend on later assignments while they are pending, as where the last item in stock is sold.
+analysis has its own bets; if rows are left out because their rewards are missing; if later rounds are counted without
+earlier ones; or if rewards depend on later assignments while they are pending, as where the last item in stock is sold.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
     state that `absorb` reaches round by round.
 
     state: the trial's starting state; a certificate in it, of an earlier analysis, stays the answer unless more is
-            proven now.
+        proven now.
     rounds: the choices fixed before each, in order.
     log: rows of these rounds, which are numbered from 0, in the order of assignment; a round may have none yet.
     """

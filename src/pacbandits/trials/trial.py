@@ -257,8 +257,8 @@ class Trial(ABC):
     epsilon: how close to the best policy's value the answer must be; 0 for the best policy itself.
     delta: the probability of being wrong.
     rewards: must be known to lie in [0, 1].
-    model: the reward model; by default one that fits the contexts.
-    pilot: the size of the first round; by default 50 an action, or 200.
+    model: the reward model; by default `default_model` of the contexts.
+    pilot: the size of the first round; by default 50 per action, at least 200.
     growth: the largest round, as a share of the samples so far.
     single: whether the answer must be a single policy, not a mixture policy.
     """

@@ -50,7 +50,7 @@ class LargeTask:
     policies: Π, a class that is searched by sums over rows.
     source: the contexts, or a source of them; of the rows of a log only contexts are used, without their repeats.
     means: maps any n contexts to mean rewards (n, A) in [0, 1], such as `predict` of a fitted reward model; the gap
-            of a policy is its value less than q's by these.
+        of a policy is q's value less its own by these.
     scale: d.
     reference: q; by default the policy of the class with the largest value.
     noise: maps any n contexts to variances σ² (n, A) in [0, 1]; ones by default.
