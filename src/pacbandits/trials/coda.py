@@ -269,8 +269,8 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
     return Exploration(sampler, price, state.informed_samples, oracle_calls=calls)
 
 
-# For a small class, a design is played if its price is this many times below that of uniform exploration, and mixed with
-# it only if rewards are rare: there are few policies to be wrong about, and a uniform share would cost more than a
+# For a small class, a design is played if its price is this many times below that of uniform exploration, and mixed
+# with it only if rewards are rare: there are few policies to be wrong about, and a uniform share would cost more than a
 # wrong gap does.
 MIN_PRICE_ADVANTAGE = 1.5
 DEFAULT_FLOOR_SHARE = 0.2  # minimum probability of an action, as a share of uniform exploration
