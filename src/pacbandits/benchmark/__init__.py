@@ -1,1 +1,1 @@
-"""Every rival on the same problems, by the same yardsticks; tables and figures come from logged results alone."""
+"""Benchmarks: all algorithms on the same problems by the same measures; tables and figures use logged results alone."""

@@ -25,14 +25,14 @@ SHUFFLE_SEED = 20
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, what is asked of it, and how long it may take.
+    """A problem, with accuracy and budget.
 
-    name: what tables call it.
+    name: its name in tables.
     problem: the spec of the problem.
-    epsilon, delta: how near to the best, and with what probability of being wrong.
+    epsilon, delta: how close to the best, and the probability of being wrong.
     most: the largest number of interactions of a run.
     policies: the spec of a policy class, if not the problem's own.
-    growth: of the grid on which rivals play and answers are looked at.
+    growth: of the grid on which rivals play and answers are evaluated.
     certified: whether certificates are made; they need rewards in [0, 1].
     """
 
@@ -46,9 +46,9 @@ class Case:
     certified: bool = True
 
     def load(self) -> Problem:
-        """The problem with the policy class that is searched; a list of policies is shuffled, always alike.
+        """Load the problem with the policy class to search; a list of policies is shuffled with a fixed seed.
 
-        Of policies that tie the first is taken, and in some problems the first is the best.
+        Among tied policies the first is chosen, and in some problems the first is the best.
         """
         problem = load_problem(self.problem)
         policies = load_policies_for(self.policies, problem) if self.policies else problem.policies
@@ -67,9 +67,9 @@ def _shuffled(policies: PolicyClass) -> PolicyClass:
 class Entry:
     """An algorithm in a table.
 
-    name: what the table calls it: all entries of a name are one algorithm, with other knobs.
+    name: its name in the table; entries of one name are one algorithm with different options.
     spec: the algorithm, `name:key=value,…`.
-    role: with its published defaults, or tuned.
+    role: published defaults, or tuned.
     """
 
     name: str
@@ -81,9 +81,9 @@ class Entry:
 class Task:
     """One run.
 
-    suite: that it belongs to.
-    case: what is asked.
-    entry: who answers.
+    suite: the name of its suite.
+    case: the problem.
+    entry: the algorithm.
     seed: of all random numbers.
     """
 
@@ -94,39 +94,39 @@ class Task:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells runs of a suite apart."""
+        """The key that identifies a run."""
         return self.suite, self.case.name, self.entry.spec, self.seed
 
 
 # The result of one run as a row of a table.
 
 
-# What a clock says, which another run of the same row need not repeat.
+# Wall times, which a repeated run need not reproduce.
 CLOCK_COLUMNS = ("seconds", "seconds_certifying", "decision_microseconds")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One run.
+    """The result of one run.
 
     suite, case, problem, policies, epsilon, delta, most, growth, certified: of the `Case`.
     entry, algorithm, role: of the `Entry`.
     seed: of all random numbers.
     version: of this package.
 
-    samples, rounds, oracle_calls: what was played.
-    points: after how many interactions the answer was looked at, rising.
-    gaps: there, max V − V of the policy it would answer with, by the truth.
-    leader_gaps: the same of the best policy by the certificate's own estimates; empty where nobody made one.
+    samples, rounds, oracle_calls: their numbers.
+    points: the numbers of interactions at which the answer was evaluated, rising.
+    gaps: there, max V − V of the policy that it would answer, by the truth.
+    leader_gaps: the same for the best policy by the certificate's own estimates; empty without certificates.
     regrets: there, the reward lost so far against the best policy, in expectation over actions and rewards.
-    certified_at: after how many interactions our certificate accepted; None if it did not.
-    certified_gap: of the policy that it is of.
-    own_at: after how many the algorithm stopped by a proof of its own; None if it did not, or has none.
-    own_gap: of the answer it gave then.
-    stopped: why the run ended: certified, most, refused (the next round would have gone beyond), done.
-    seconds: that the algorithm took to choose and learn.
-    seconds_certifying: that our certificate took.
-    decision_microseconds: for one decision, of one context, at the end.
+    certified_at: the number of interactions at which our certificate accepted; None if it did not.
+    certified_gap: the gap of the certified policy.
+    own_at: the number at which the algorithm stopped by its own proof; None if it did not, or has none.
+    own_gap: the gap of its answer then.
+    stopped: why the run ended: certified, most, refused (the next round would have exceeded the budget), done.
+    seconds: the time of the algorithm to choose and learn.
+    seconds_certifying: the time of our certificate.
+    decision_microseconds: the time of one decision, for one context, at the end.
     """
 
     suite: str
@@ -160,11 +160,11 @@ class Row:
     decision_microseconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """Every column by its name."""
+        """Return every column by its name."""
         return asdict(self)
 
     def without_clock(self) -> dict[str, Any]:
-        """The columns that another run repeats."""
+        """Return the columns that a repeated run reproduces."""
         return {name: value for name, value in asdict(self).items() if name not in CLOCK_COLUMNS}
 
 
@@ -190,21 +190,21 @@ _NULLABLE = frozenset(field.name for field in fields(Row) if str(field.type).end
 
 
 def table_of(rows: Iterable[Row]) -> Any:
-    """An Arrow table of rows."""
+    """Return an Arrow table of rows."""
     listed = list(rows)
     columns = {name: pa.array([getattr(row, name) for row in listed], type=kind) for name, kind in _KIND_OF.items()}
     return pa.table(columns)
 
 
 def bytes_of(table: Any) -> bytes:
-    """A table as the bytes of a Parquet file."""
+    """Return a table as the bytes of a Parquet file."""
     made = BytesIO()
     write(made, dict(zip(table.column_names, table.columns, strict=True)))
     return made.getvalue()
 
 
 def read_table(path: Path) -> Any:
-    """The table in a file; a sentence where it holds anything but runs of a benchmark."""
+    """Read the table in a file; raise InputError unless it holds runs of a benchmark."""
     with reading(path):
         table: Any = read_whole(path)
         _check(table)
@@ -212,7 +212,7 @@ def read_table(path: Path) -> Any:
 
 
 def join(tables: Sequence[Any]) -> Any:
-    """The rows of all tables in the order of their keys; of rows with one key the first."""
+    """Return the rows of all tables sorted by key; of rows with one key the first."""
     if not tables:
         return table_of(())
     whole: Any = pa.concat_tables(tables)
@@ -222,25 +222,25 @@ def join(tables: Sequence[Any]) -> Any:
 
 
 def keys_of(table: Any) -> list[tuple[str, str, str, int]]:
-    """What tells the rows of a table apart, as `Task.key` does."""
+    """Return the keys of a table's rows, as `Task.key`."""
     return list(zip(*(table.column(name).to_pylist() for name in KEY_COLUMNS), strict=True))
 
 
 def rows_of(table: Any) -> list[Row]:
-    """The rows of a table."""
+    """Return the rows of a table."""
     columns = [_values(table.column(name)) for name in COLUMNS]
     return [Row(*values) for values in zip(*columns, strict=True)]
 
 
 def without_lists(table: Any) -> Any:
-    """The table with empty lists, which says of its rows what was asked and not what came of it."""
+    """Return the table with empty lists: the inputs of its rows without the curves."""
     count, columns = table.num_rows, dict(zip(table.column_names, table.columns, strict=True))
     empty: Any = {name: pa.array([[]] * count, type=kind) for name, kind in _KIND_OF.items() if is_list(kind)}
     return pa.table(columns | empty)
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of a column; each list as a tuple, many times faster than Arrow makes lists."""
+    """Return the values of a column; each list as a tuple, many times faster than Arrow makes lists."""
     if not is_list(column.type):
         return column.to_pylist()
     array: Any = column.combine_chunks()
@@ -255,7 +255,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _check(table: Any) -> None:
-    """Raise unless a table has the columns of rows, and each what it should hold."""
+    """Raise unless a table has the columns of rows, with valid types and lengths."""
     found = tuple(table.column_names)
     if found != COLUMNS:
         lacking = [name for name in COLUMNS if name not in found]

@@ -1,11 +1,11 @@
 """Check the claims about `coda` against the results, case by case.
 
-Where the best design is worth much (uniform exploration's ρ is twice the optimum's or more), it is to be the first by
-certified stopping; elsewhere to take no more than 1.1 times what the first takes.
+Where the best design saves much (uniform exploration's ρ is at least twice the optimum's), `coda` must be the first by
+certified stopping; elsewhere it may take at most 1.1 times the samples of the first.
 
-The first of many rivals is also the luckiest: of twenty that are alike, whose medians are known to a tenth, the least
-is a fifth below what it would be in other runs. So there is a second ratio, to the rival that half of the seeds choose,
-in the other half. That one favours us: few seeds often choose a rival that is not the best. The truth lies between.
+The first of many rivals is also the luckiest: of twenty equal ones, whose medians are known to a tenth, the smallest is
+a fifth below its value in other runs. So there is a second ratio, in one half of the seeds, to the rival that the other
+half selects. That one favours us: few seeds often select a rival that is not the best. The truth lies between.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ SPLITS, SPLIT_SEED = 400, 11
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """The claim on a case.
+    """The verdict on the claim for a case.
 
     case: its name.
-    uniform_over_best: uniform exploration's ρ over the optimum's, a bracket; None where it is not known.
-    ours: as it is published.
-    rival: the best of all others with its best knob, by certified stopping.
-    ratio: our median over that of the rival, with an interval; 0 where only we stop, no number where nobody does.
-    held_out: the same of a rival that other seeds chose, see `held_out_ratio`; no number where there are too few.
-    allowed: the ratio that we claim to keep to.
+    uniform_over_best: a bracket on uniform exploration's ρ over the optimum's; None if unknown.
+    ours: the score of `coda` with its defaults.
+    rival: the best other algorithm with its best options, by certified stopping.
+    ratio: our median over the rival's, with an interval; 0 if only we stop, NaN if nobody does.
+    held_out: the ratio to a rival selected by other seeds, see `held_out_ratio`; NaN if there are too few.
+    allowed: the largest ratio that satisfies the claim.
     """
 
     case: str
@@ -77,17 +77,17 @@ class ClaimVerdict:
 
     @property
     def large(self) -> bool:
-        """Whether the best design is worth much here, by what is known."""
+        """Whether the best design certainly saves much here."""
         return self.uniform_over_best is not None and self.uniform_over_best[0] >= LARGE_RATIO
 
     @property
     def kept(self) -> bool | None:
-        """Whether the medians are as we claim; None where nobody stops."""
+        """Whether the medians satisfy the claim; None if nobody stops."""
         return None if math.isnan(self.ratio.value) else self.ratio.value <= self.allowed
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether the interval over seeds has no ratio on the other side of what is allowed."""
+        """Whether the whole interval over seeds is on the same side of the allowed ratio."""
         if self.kept is None:
             return False
         return self.ratio.high <= self.allowed if self.kept else self.ratio.low > self.allowed
@@ -108,13 +108,13 @@ class ClaimVerdict:
 
 
 def verdicts(found: Sequence[CaseStanding], *, ratios: Mapping[str, Bracket | None]) -> tuple[ClaimVerdict, ...]:
-    """Our claim on every case that has certificates and that we played; ratios: of ρ, by case."""
+    """Return the verdict on every case with certificates that we played; ratios: of ρ, by case."""
     made = (verdict(one, uniform_over_best=ratios.get(one.case)) for one in found if one.row.certified)
     return tuple(one for one in made if one is not None)
 
 
 def verdict(found: CaseStanding, *, uniform_over_best: Bracket | None) -> ClaimVerdict | None:
-    """Our claim on a case; None if we did not play it, or nobody else did."""
+    """Return the verdict on a case; None if we did not play it, or nobody else did."""
     lines = found.lines("certified")
     ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
     rivals = [line.best for line in lines if line.entry != OURS]
@@ -130,10 +130,10 @@ def verdict(found: CaseStanding, *, uniform_over_best: Bracket | None) -> ClaimV
 
 
 def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> float:
-    """Our median over that of the rival that other seeds choose: the middle one over splits of the seeds.
+    """Return our median over that of a rival selected by other seeds: the median over splits of the seeds.
 
-    In each split, half of the seeds choose the rival and its knob, by the least median, and it is compared with us in
-    the other half. Rivals that were not played with all of our seeds are left out.
+    In each split, half of the seeds select the rival and its options, by the smallest median; it is compared with us
+    in the other half. Rivals that were not played with all of our seeds are left out.
     """
     of_rivals = [_times(one) for one in rivals if one.seeds == ours.seeds]
     mine, n = _times(ours), len(ours.seeds)
@@ -151,13 +151,13 @@ def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> float:
 
 
 def _times(score: Score) -> FloatArray:
-    """When the certificate accepts, by seed."""
+    """Return when the certificate accepts, by seed."""
     assert score.certified is not None
     return np.asarray(score.certified.times)
 
 
 def _ratio(ours: Stopped, theirs: Stopped) -> IntervalEstimate:
-    """One median over another, and its quantiles in a bootstrap over seeds."""
+    """Return the ratio of two medians, with quantiles of a bootstrap over seeds."""
     mine, other = ours.samples.value, theirs.samples.value
     value = mine / other if math.isfinite(mine) or math.isfinite(other) else math.nan
     rng = np.random.default_rng([BOOTSTRAP_SEED, ours.runs, theirs.runs])
@@ -169,23 +169,23 @@ def _ratio(ours: Stopped, theirs: Stopped) -> IntervalEstimate:
 
 
 def _medians(one: Stopped, rng: np.random.Generator) -> FloatArray:
-    """Medians (D,) of stopping times of seeds drawn anew."""
+    """Return medians (D,) of stopping times over resampled seeds."""
     times = np.asarray(one.times)
     return np.median(times[rng.integers(len(times), size=(BOOTSTRAP_DRAWS, len(times)))], axis=1)
 
 
-# Everything that a folder of results shows, for tables, figures and JSON.
+# All findings of a folder of results, for tables, figures and JSON.
 
 
 @dataclass(frozen=True)
 class BenchmarkFindings:
-    """What came of a benchmark.
+    """The findings of a benchmark.
 
     rows: all runs.
-    standings: case by case.
-    facts: what theory says of cases, by name.
-    verdicts: what we claim, kept or broken.
-    misfits: who refused which case.
+    standings: by case.
+    facts: theoretical measurements of cases, by name.
+    verdicts: on our claims.
+    misfits: algorithms that refused a case.
     failures: runs that ended in an error.
     description: suites, commands and environments.
     """
@@ -208,7 +208,7 @@ class BenchmarkFindings:
         failures: Sequence[Failure] = (),
         description: Description | None = None,
     ) -> BenchmarkFindings:
-        """The findings of rows, and of what is known beside them."""
+        """Return the findings from rows and the other results."""
         told = description or Description()
         order = [case.name for suite in told.suites.values() for case in suite.cases]
         found = standings(rows, cases=order)
@@ -218,22 +218,22 @@ class BenchmarkFindings:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """All algorithms, as tables call them."""
+        """The names of all algorithms in tables."""
         return tuple(dict.fromkeys(score.entry for one in self.standings for score in one.scores))
 
     def verdict(self, case: str) -> ClaimVerdict | None:
-        """What we claim of a case, if anything."""
+        """Return the verdict on a case, if any."""
         return next((one for one in self.verdicts if one.case == case), None)
 
     @property
     def wanted(self) -> frozenset[Key]:
-        """The keys of all runs that were asked for, but for those of algorithms that refused."""
+        """The keys of all requested runs, without those of algorithms that refused."""
         refused = {(one.suite, one.case, one.algorithm) for one in self.misfits}
         return frozenset(key for key in self.description.wanted() if key[:3] not in refused)
 
     @property
     def lacking(self) -> Mapping[str, int]:
-        """How many runs are not in, by case; empty where all are."""
+        """The number of missing runs by case; empty if none are missing."""
         return Counter(case for _, case, _, _ in self.wanted - {task_of(row).key for row in self.rows})
 
     def to_json(self) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class BenchmarkFindings:
 
 
 def read_findings(folder: str | Path) -> BenchmarkFindings:
-    """The findings of a folder of results, which may still be added to."""
+    """Return the findings of a folder of results, which may still grow."""
     return BenchmarkFindings.of(
         read_rows(folder),
         facts=read_facts(folder),

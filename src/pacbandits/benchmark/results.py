@@ -1,13 +1,13 @@
 """A folder of results: a row per run, measurements of cases, refusals, failures and a description.
 
-    runs.parquet    all rows, in the order of their keys
-    parts/          rows of a command that goes on, or was killed; they count, and the next command puts them together
+    runs.parquet    all rows, sorted by key
+    parts/          rows of a running or killed command; they count, and the next command merges them
     suite.json      suites, commands and environments
-    facts.json      of each case
-    misfits.json    who refused which case, and why
+    facts.json      measurements of each case
+    misfits.json    algorithms that refused a case, and why
     failed.json     runs that ended in an error, which the next command tries again
 
-Files are replaced as a whole, so whatever ends a command leaves the folder as it was before or after the last file.
+Files are replaced atomically: a command that is killed leaves the folder as it was before or after the last file.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ from pacbandits.version import __version__
 
 
 PATIENCE_SECONDS = 300.0  # for the measurement of one case
-_INFINITE = "Infinity"  # as JSON says it
+_INFINITE = "Infinity"  # in JSON
 
 
 @dataclass(frozen=True)
 class CaseFacts:
-    """A case in numbers. What cannot be had is None, and `words` says why.
+    """Measurements of a case. Missing ones are None, and `words` says why.
 
     case: the name of the case.
     problem, policies, epsilon, delta: of the case.
-    n_contexts, n_actions: how many there are.
-    n_policies: |Π|, of a class that can be listed.
+    n_contexts, n_actions: their numbers.
+    n_policies: |Π|, for a class that can be listed.
     log_size: log|Π|, or an upper bound on it.
-    law: of rewards about their means: Gaussian, Bernoulli or other.
-    min_gap: the least gap of a policy that is not the best.
+    law: of rewards around their means: Gaussian, Bernoulli or other.
+    min_gap: the smallest gap of a policy that is not the best.
     rho_lower, rho_upper: a bracket on ρ, the complexity of the case for the best design, at ε.
-    uniform_lower, uniform_upper: a bracket on what uniform exploration has in its place.
+    uniform_lower, uniform_upper: a bracket on the same quantity for uniform exploration.
     sigma_lower, sigma_upper, sigma_uniform_lower, sigma_uniform_upper: the same with actions weighted by their noise.
-    lower_bound: no algorithm takes fewer samples; None where that is no theorem.
-    union_price, union_price_uniform: samples by a union bound over the class, of the best design and of the uniform.
+    lower_bound: on the samples of any algorithm; None where it is not a theorem.
+    union_price, union_price_uniform: samples by a union bound over the class, for the best design and the uniform one.
     minimax_bound: samples that suffice for any problem of this size, with constant 1.
-    seconds: that the measurement took.
+    seconds: the time of the measurement.
     words: why numbers are missing; empty if they are not.
     """
 
@@ -104,21 +104,21 @@ class CaseFacts:
 
     @property
     def uniform_over_best(self) -> tuple[float, float] | None:
-        """A bracket on uniform's ρ over the optimum's; None where they are not known."""
+        """A bracket on uniform exploration's ρ over the optimum's; None if unknown."""
         return _ratio(self.uniform_lower, self.uniform_upper, self.rho_lower, self.rho_upper)
 
     @property
     def sigma_uniform_over_best(self) -> tuple[float, float] | None:
-        """The same of ρ_σ, whose actions are weighted by their noise."""
+        """The same for ρ_σ, with actions weighted by their noise."""
         return _ratio(self.sigma_uniform_lower, self.sigma_uniform_upper, self.sigma_lower, self.sigma_upper)
 
     def is_of(self, case: Case) -> bool:
-        """Whether these are facts of that very case, and not of another by its name."""
+        """Whether these are measurements of that very case, and not of another with its name."""
         asked = (case.name, case.problem, case.policies, case.epsilon, case.delta)
         return asked == (self.case, self.problem, self.policies, self.epsilon, self.delta)
 
     def to_json(self) -> Json:
-        """Serialise to JSON-compatible values; the ratios are for those who read it elsewhere."""
+        """Serialise to JSON-compatible values; the ratios are for other readers."""
         own = {name: _plain(value) for name, value in asdict(self).items()}
         ratios = {"uniform_over_best": self.uniform_over_best, "sigma_uniform_over_best": self.sigma_uniform_over_best}
         return own | {name: None if pair is None else [_plain(x) for x in pair] for name, pair in ratios.items()}
@@ -140,7 +140,7 @@ class CaseFacts:
 
 
 def find_facts(case: Case, *, patience_seconds: float = PATIENCE_SECONDS) -> CaseFacts:
-    """The facts of a case; sizes alone where a measurement takes longer than one can wait, or is not possible."""
+    """Measure a case; return its sizes alone if that takes longer than `patience_seconds` or is impossible."""
     problem, epsilon, delta = case.load(), case.epsilon, case.delta
     try:
         found = measure_in_time(patience_seconds, problem, problem.policies, epsilon=epsilon, delta=delta)
@@ -196,7 +196,7 @@ def _measured(case: Case, problem: Problem, found: Complexity) -> CaseFacts:
 def _ratio(
     low: float | None, high: float | None, least: float | None, most: float | None
 ) -> tuple[float, float] | None:
-    """The ends of [low, high] / [least, most]."""
+    """Return the ends of [low, high] / [least, most]."""
     if low is None or high is None or least is None or most is None or not 0 < least <= most < math.inf:
         return None
     return low / most, high / least
@@ -210,14 +210,14 @@ def _plain(value: Any) -> Any:
 
 
 FORMAT = "pacbandits benchmark 1"
-MAX_SESSIONS = 1_000  # that are told of
+MAX_SESSIONS = 1_000  # recorded at most
 PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 Key = tuple[str, str, str, int]  # of a task
 ROLES: tuple[Role, ...] = ("default", "tuned")
 
 
 def environment() -> dict[str, str]:
-    """What a clock depends on, and nothing that tells whose machine it is."""
+    """Return the versions and hardware that wall times depend on, without anything that identifies the machine."""
     return {
         "pacbandits": __version__,
         "Python": platform.python_version(),
@@ -229,11 +229,11 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a command was asked to play.
+    """The runs that a command was asked to play.
 
     suite: its name.
-    cases, entries: of it, by name and by spec.
-    seeds: how many runs of each.
+    cases, entries: of the suite, by name and by spec.
+    seeds: the number of runs of each.
     """
 
     suite: str
@@ -243,13 +243,13 @@ class Selection:
 
     @classmethod
     def of(cls, suite: Suite) -> Selection:
-        """That of a suite, which may be a part of the one by its name."""
+        """Return the selection of a suite, which may be a part of the full one."""
         return cls(
             suite.name, tuple(one.name for one in suite.cases), tuple(one.spec for one in suite.entries), suite.seeds
         )
 
     def within(self, whole: Suite) -> Suite:
-        """The part of a suite that was asked for."""
+        """Return the selected part of a suite."""
         return replace(
             whole,
             cases=tuple(one for one in whole.cases if one.name in self.cases),
@@ -262,13 +262,13 @@ class Selection:
 class BenchmarkSession:
     """A command that played runs into the folder.
 
-    command: as it was typed; of the folder, the last name.
+    command: as typed; of the folder only the last name.
     began: when, in UTC.
-    environment: where, by `environment`.
-    runs: how many it played; 0 of one that was killed, whose runs are there all the same.
-    seconds: it took.
-    peak_memory_bytes: of its largest process; None where the system does not tell.
-    asked: what it was to play; None where that was not written down.
+    environment: where it ran, by `environment`.
+    runs: the number played; 0 for one that was killed, whose runs are there all the same.
+    seconds: its duration.
+    peak_memory_bytes: of its largest process; None if the system does not report it.
+    asked: its selection; None if that was not recorded.
     """
 
     command: str
@@ -282,9 +282,9 @@ class BenchmarkSession:
 
 @dataclass(frozen=True)
 class Description:
-    """What a folder of results is.
+    """The description of a folder of results.
 
-    version: of the package that played; all runs of a folder are of one.
+    version: of the package that played; the same for all runs of a folder.
     suites: by name, as they were last played.
     sessions: the commands, in order.
     """
@@ -294,7 +294,7 @@ class Description:
     sessions: tuple[BenchmarkSession, ...] = ()
 
     def with_suite(self, suite: Suite) -> Description:
-        """The same with a suite, of which earlier commands may have played other cases and entries, or more seeds."""
+        """Return the same with a suite, merged with the cases, entries and seeds that earlier commands played."""
         before = self.suites.get(suite.name, suite)
         whole = replace(
             suite,
@@ -305,11 +305,11 @@ class Description:
         return replace(self, suites={**self.suites, suite.name: whole})
 
     def with_session(self, session: BenchmarkSession) -> Description:
-        """The same after one more command."""
+        """Return the same after one more command."""
         return replace(self, sessions=(*self.sessions, session)[-MAX_SESSIONS:])
 
     def wanted(self) -> frozenset[Key]:
-        """The keys of all runs that the commands were asked to play."""
+        """Return the keys of all runs that the commands were asked to play."""
         asked = [one.asked for one in self.sessions if one.asked is not None and one.asked.suite in self.suites]
         known = bool(asked) and len(asked) == len(self.sessions)
         parts = [one.within(self.suites[one.suite]) for one in asked] if known else self.suites.values()
@@ -337,7 +337,7 @@ class Description:
 
 
 def case_of(given: Fields) -> Case:
-    """A case from its fields."""
+    """Return a case from its fields."""
     return Case(
         given.text("name"),
         given.text("problem"),
@@ -401,7 +401,7 @@ class Misfit:
 
     suite, case: which.
     algorithm: its spec.
-    words: why, in its own words.
+    words: why, as its message says.
     """
 
     suite: str
@@ -412,7 +412,7 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that ended in an error of ours, or the measurement of a case: then suite and algorithm are empty.
+    """A run, or the measurement of a case (with empty suite and algorithm), that ended in an error of ours.
 
     suite, case, algorithm, seed: which.
     words: the last line of the traceback.
@@ -426,7 +426,7 @@ class Failure:
 
 
 def task_of(row: Row) -> Task:
-    """What was asked of a row; `playing.play` gives the row again, but for the clock."""
+    """Return the task of a row; `runs.play` reproduces the row from it, except for wall times."""
     case = Case(
         row.case, row.problem, row.epsilon, row.delta, row.most, row.policies, row.growth, certified=row.certified
     )
@@ -437,9 +437,9 @@ def task_of(row: Row) -> Task:
 class Results:
     """The folder of results at a path.
 
-    path: where it is.
-    disk: what writes to it.
-    patience_seconds: for how long one waits when another command uses it.
+    path: its path.
+    disk: writes to it.
+    patience_seconds: how long to wait while another command uses it.
     """
 
     path: Path
@@ -448,12 +448,12 @@ class Results:
 
     @classmethod
     def at(cls, folder: str | Path) -> Results:
-        """The folder of that name."""
+        """Return the folder at a path."""
         return cls(path_of(folder, name="folder"))
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Keep other commands from the folder, which is made unless it is there; a sentence where others use it."""
+        """Lock the folder exclusively, creating it if needed; raise InputError if others use it."""
         with ExitStack() as stack:
             with self._attempt():
                 self._check_ours()
@@ -461,7 +461,7 @@ class Results:
                 words = "another command plays a benchmark into it"
                 lock = held_alone(self.path / LOCK, patience_seconds=self.patience_seconds, in_use=words)
                 stack.enter_context(lock)
-                for place in (self.path, self.path / PARTS):  # what a command that was killed has begun to write
+                for place in (self.path, self.path / PARTS):  # incomplete files of a command that was killed
                     for one in [one for one in place.iterdir() if PART.fullmatch(one.name)]:
                         self.disk.remove(one)
             yield
@@ -476,23 +476,23 @@ class Results:
             (self.path / PARTS).mkdir()
 
     def table(self) -> Any:
-        """All rows, as an Arrow table; also while a command adds to them."""
-        # Parts first: those that vanish meanwhile are in the whole table, which is read last.
+        """Return all rows as an Arrow table; also while a command adds to them."""
+        # Parts first: those that vanish meanwhile are in the merged table, which is read last.
         found = [table for path in self._parts() if (table := _if_there(path)) is not None]
         whole = _if_there(self.path / RUNS)
         return join(found if whole is None else [whole, *found])
 
     def asked(self) -> list[Row]:
-        """All rows without their lists, which takes little memory."""
+        """Return all rows without their lists, which takes little memory."""
         return rows_of(without_lists(self.table()))
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Keep some more rows."""
+        """Save more rows."""
         if rows:
             self._put(f"{PARTS}/{secrets.token_hex(8)}.parquet", bytes_of(table_of(rows)))
 
     def compact(self) -> None:
-        """Put all rows into one file; the folder must be held."""
+        """Merge all rows into one file; the folder must be held."""
         parts = self._parts()
         if parts:
             self._put(RUNS, bytes_of(self.table()))
@@ -518,14 +518,14 @@ class Results:
         self._put(FAILED, {"failed": sorted(map(asdict, failures), key=_by_name)})
 
     def _put(self, name: str, value: Json | bytes) -> None:
-        """Replace a file as a whole."""
+        """Replace a file atomically."""
         data = value if isinstance(value, bytes) else (json_text(value, indent=2) + "\n").encode()
         with self._attempt():
             put_whole(self.disk, self.path / name, data)
 
     @contextmanager
     def _attempt(self) -> Generator[None]:
-        """Say in a sentence what the system will not let one do."""
+        """Turn an error of the operating system into an InputError that names the folder."""
         try:
             yield
         except OSError as error:
@@ -535,7 +535,7 @@ class Results:
         return sorted((self.path / PARTS).glob("*.parquet"))
 
     def _check_ours(self) -> None:
-        """Raise where the path is no folder, or one that holds other things."""
+        """Raise if the path is not a folder, or one that holds other things."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -548,10 +548,10 @@ class Results:
 
 
 def read_rows(folder: str | Path) -> list[Row]:
-    """All runs of a folder, in the order of suite, case, algorithm and seed.
+    """Return all runs of a folder, sorted by suite, case, algorithm and seed.
 
     Raises:
-        InputError: When there are none, or the folder holds something else; it says which.
+        InputError: If there are none, or the folder holds something else; the message says which.
     """
     rows = rows_of(_existing(folder).table())
     if not rows:
@@ -560,24 +560,24 @@ def read_rows(folder: str | Path) -> list[Row]:
 
 
 def read_description(folder: str | Path) -> Description:
-    """Which suites were played into a folder, by which commands."""
+    """Return the suites and commands that were played into a folder."""
     path = _existing(folder).path / SUITE
     with naming(path):
         return Description.from_json(read_json(path))
 
 
 def read_facts(folder: str | Path) -> list[CaseFacts]:
-    """What theory says of the cases in a folder; nothing of those that it does not know yet."""
+    """Return the measurements of the cases in a folder, as far as they are done."""
     return _listed(folder, FACTS, "facts", CaseFacts.from_json)
 
 
 def read_misfits(folder: str | Path) -> list[Misfit]:
-    """Which algorithms refused which cases."""
+    """Return the algorithms that refused a case."""
     return _listed(folder, MISFITS, "misfits", lambda one: Misfit(**_which(one, of="misfit")))
 
 
 def read_failures(folder: str | Path) -> list[Failure]:
-    """Which runs ended in an error."""
+    """Return the runs that ended in an error."""
 
     def failure(value: object) -> Failure:
         given = Fields.read(value, of="failure")
@@ -598,7 +598,7 @@ def _which(value: object, *, of: str) -> dict[str, str]:
 
 
 def _listed(folder: str | Path, name: str, key: str, make: Callable[[object], Made]) -> list[Made]:
-    """What a file of a folder lists; nothing where there is no such file."""
+    """Return the entries of a file in a folder; none if there is no such file."""
     path = _existing(folder).path / name
     if not path.exists():
         return []
@@ -609,7 +609,7 @@ def _listed(folder: str | Path, name: str, key: str, make: Callable[[object], Ma
 
 
 def _existing(folder: str | Path) -> Results:
-    """The folder of results of that name, if it is one."""
+    """Return the folder of results of that name; raise InputError if it is not one."""
     found = Results.at(folder)
     if not found.path.is_dir():
         raise InputError(f"there is no folder {folder}; make one: pacbandits bench quick --out {folder}")
@@ -619,7 +619,7 @@ def _existing(folder: str | Path) -> Results:
 
 
 def _if_there(path: Path) -> Any | None:
-    """The table in a file that may have been put together with others by now."""
+    """Read the table in a file; None if the file has been merged with others meanwhile."""
     if not path.exists():
         return None
     try:

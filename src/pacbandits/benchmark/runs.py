@@ -27,24 +27,24 @@ from pacbandits.trials.protocol import Algorithm, Plan, Setting, State
 from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState, merge
 from pacbandits.version import __version__
 
-# The certificate of a trial that somebody else plays: what would be proven of a rival's log, had it been watched.
+# The certificate of a trial that another algorithm plays: what its log would prove, analysed during the run.
 #
-# A trial of ours looks over the rival's shoulder. It bets on what the rival plays, whose propensities are known before
-# they are played, at stakes that suit them, with a reward model of the earlier rows: all that `coda` and `uniform` do
-# for themselves. So what the rival lacks, it lacks by what it explores. As with them, a look comes after a third of
-# what seems to be missing, between 1/25 and 3/10 of what was seen, at the next end of a round of the rival: so it is up
-# to a round late, which is 5 % of what was seen where nothing else is said, half of that on average, and more for who
-# plays longer rounds. A rival that plays all actions alike is certified when `uniform` is, but for that and chance.
+# A trial of ours follows the rival. It bets on the rival's rows, whose propensities are known before they are played,
+# at suitable stakes, with a reward model of the earlier rows: all that `coda` and `uniform` do for themselves. So the
+# rival differs by its exploration alone. As with them, an analysis comes after a third of the samples that seem to be
+# missing, between 1/25 and 3/10 of those so far, at the next end of a round of the rival: it is up to a round late,
+# which is 5 % of the samples by default, half of that on average, and more for rivals with longer rounds. A rival with
+# uniform exploration is certified when `uniform` is, up to that and chance.
 
 
-# Of uniform exploration, what stakes are made for where a rival plays an action more rarely: none would suit a policy
-# on actions that are never played, which nothing can prove.
+# Share of uniform exploration added to a rival's propensities when stakes are computed: no stake would suit a policy on
+# actions that are never played, about which nothing can be proven.
 PRICED_FLOOR_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class _Floored:
-    """A sampler and a little of everything, by which stakes are found.
+    """A sampler mixed with a little uniform exploration, for which stakes are computed.
 
     sampler: the one that is played.
     """
@@ -63,9 +63,9 @@ class _Floored:
 
 @dataclass(frozen=True)
 class Watched(Trial):
-    """A trial whose rounds somebody else plays.
+    """A trial whose rounds another algorithm plays.
 
-    sampler: what is played next.
+    sampler: of the next round.
     """
 
     name = "watched"
@@ -73,7 +73,7 @@ class Watched(Trial):
     sampler: Sampler | None = field(default=None, kw_only=True)
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
-        """What is played; its price is found anew once the data have grown by half."""
+        """Return the rival's exploration; its price is computed anew once the data have grown by half."""
         assert self.sampler is not None
         current = state.current
         if current is not None and current.since > 0 and state.samples < REDESIGN_GROWTH_FACTOR * current.since:
@@ -84,12 +84,12 @@ class Watched(Trial):
 
 @dataclass(frozen=True, eq=False)
 class Shadow:
-    """What is proven so far of what somebody else plays.
+    """The certificate so far of rounds that another algorithm plays.
 
-    trial: that watches.
-    state: after the last look.
-    plan: of the rounds since then: their stake, fixed before the first of them, and how many rows to wait for.
-    waiting: what was played since then.
+    trial: the trial that follows them.
+    state: after the last analysis.
+    plan: of the rounds since then: their stake, fixed before the first of them, and the number of rows to wait for.
+    waiting: the rounds since then.
     """
 
     trial: Watched
@@ -101,7 +101,7 @@ class Shadow:
     def started(
         cls, policies: PolicyClass, contexts: Contexts, *, epsilon: float, delta: float, rewards: RewardBounds
     ) -> Shadow:
-        """Nothing seen."""
+        """Return the state before the first round."""
         trial = Watched(epsilon, delta, rewards=rewards)
         return cls(trial, trial.start(policies, contexts))
 
@@ -112,7 +112,7 @@ class Shadow:
         return replace(self, plan=replace(self.trial, sampler=sampler).design(self.state))
 
     def after(self, sampler: Sampler, log: Log) -> Shadow:
-        """Add the rows that were drawn; certify all rows once as many have come as the plan waits for."""
+        """Add the rows that were drawn; certify all rows once there are as many as the plan waits for."""
         if self.state.finished:
             return self
         assert self.plan is not None
@@ -143,12 +143,12 @@ class Shadow:
 
 DECISIONS_TIMED = 20
 
-Found = tuple[int, float] | tuple[None, None]  # after how many interactions, and the gap of the answer
+Found = tuple[int, float] | tuple[None, None]  # the number of interactions, and the gap of the answer
 
 
 @dataclass
 class Course:
-    """What is noted of a run while it is played.
+    """The records of a run while it is played.
 
     problem: with the truth.
     best: the value of the best policy.
@@ -173,19 +173,19 @@ class Course:
     own_at: Found = (None, None)
 
     def gap(self, policy: Chosen) -> float:
-        """How far a policy is from the best, by the truth; 0 for one outside the class that is better still."""
+        """Return how far a policy's value is below the best, by the truth; 0 for a better one outside the class."""
         return max(self.best - self.problem.value(policy), 0.0)
 
     def note_round(self, plan: Plan) -> None:
-        """The reward that a round loses, in expectation."""
+        """Add the expected regret of a round."""
         played = plan.sampler.propensities(self.problem.population)
         value = float(self.problem.population.weights @ (played * self.problem.mean_rewards).sum(axis=1))
         self.regret += plan.samples * (self.best - value)
 
     def judge(self, state: State, watched: State, *, proves: bool) -> bool:
-        """Note the answer after a round and what is proven of it; return whether everything is proven that can be.
+        """Record the answer after a round and what is proven; return whether everything that can be is proven.
 
-        watched: the state with our certificate. proves: whether the algorithm stops by a proof of its own.
+        watched: the state with our certificate. proves: whether the algorithm stops by its own proof.
         """
         self.points.append(state.samples)
         self.gaps.append(self.gap(state.policy))
@@ -201,20 +201,20 @@ class Course:
 
 
 def make_player(task: Task, problem: Problem) -> Algorithm[Any]:
-    """The algorithm of a task: its grid and budget are the case's, unless its spec has its own."""
+    """Return the algorithm of a task; grid and budget are the case's, unless its spec sets them."""
     name, given = parse_spec(task.entry.spec, of="algorithm")
     known = {option.name for option in options_of(name)}
     usual = {"budget": task.case.most, "growth": task.case.growth}
-    own = profile_of(name).certifies  # rounds are then as long as suits its certificates
+    own = profile_of(name).certifies  # its rounds then suit its certificates
     more = {key: value for key, value in usual.items() if key in known and key not in given and not own}
     setting = Setting(problem.policies, task.case.epsilon, task.case.delta, problem.reward_bounds)
     return make_algorithm(task.entry.spec, setting, more)
 
 
 def play(task: Task) -> Row:
-    """The row of a task; the same task gives the same row, but for the clock.
+    """Play a task and return its row; it is reproducible except for wall times.
 
-    Rounds are played until everything is proven that can be, or no more may be played.
+    Rounds are played until everything that can be is proven, or the budget is used up.
     """
     case, profile = task.case, profile_of(task.entry.spec)
     problem = case.load()
@@ -293,7 +293,7 @@ def play(task: Task) -> Row:
 
 
 def _decision_microseconds(problem: Problem, sampler: Sampler | None) -> float:
-    """The median time to say with what probability to play each action, for one context."""
+    """Return the median time to compute the propensities of one context."""
     if sampler is None:
         return float("nan")
     taken: list[float] = []
@@ -313,10 +313,10 @@ Job = Task | Case
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a job.
+    """The result of a job.
 
-    result: a row, the facts of a case, or why there is none.
-    memory_bytes: the most that its process ever took; None where the system does not tell.
+    result: a row, the measurements of a case, or why there is none.
+    memory_bytes: the peak memory of its process; None if the system does not report it.
     """
 
     result: Row | CaseFacts | Misfit | Failure
@@ -324,7 +324,7 @@ class Done:
 
 
 def do(_: None, job: Job) -> Done:
-    """A job, in a process of its own; nothing is raised, so that the others go on."""
+    """Do a job in a worker process; errors become a `Failure`, so that other jobs go on."""
     try:
         with using_cores(1):
             result = find_facts(job) if isinstance(job, Case) else _played(job)
@@ -334,7 +334,7 @@ def do(_: None, job: Job) -> Done:
 
 
 def _played(task: Task) -> Row | Misfit:
-    """The row of a task, or why there is none."""
+    """Return the row of a task, or a `Misfit` if the algorithm refuses the case."""
     try:
         return play(task)
     except InputError as error:
@@ -344,7 +344,7 @@ def _played(task: Task) -> Row | Misfit:
 
 
 def _is_refused(task: Task) -> bool:
-    """Whether an algorithm will not even start; what goes wrong later is no refusal."""
+    """Whether an algorithm refuses to start; later errors are not refusals."""
     problem = task.case.load()
     try:
         make_player(task, problem).start(problem.policies, problem.population)
@@ -354,7 +354,7 @@ def _is_refused(task: Task) -> bool:
 
 
 def failure_of(job: Job, words: str) -> Failure:
-    """What is told of a job that ended in an error."""
+    """Return the `Failure` of a job that ended in an error."""
     if isinstance(job, Case):
         return Failure("", job.name, "", 0, one_line(words))
     return Failure(*job.key, one_line(words))

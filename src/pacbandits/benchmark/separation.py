@@ -1,13 +1,13 @@
-"""The paper's separation, seen: how samples grow with m on the hard instance, for low regret and for us.
+"""The paper's separation, measured: how samples grow with m on the hard instance, for low regret and for us.
 
-Of the hard instance, every context has one wrong action that must be tried often enough to rule out that it is worth
-more, and each try loses the gap. So whoever finds the best policy with confidence loses reward of order m; whoever
-loses at most √(α A n) in n interactions needs m²/α of them. Policies through which a class of size m is played at the
-minimax rate have α = log m (Theorem `inefficient-low-regret`). Regressions of each context by itself have α of order m,
-and the theorem then says no more than that m are needed.
+In the hard instance, every context has one wrong action that must be tried often enough to rule out that it is worth
+more, and each try loses the gap. So an algorithm that finds the best policy with confidence loses reward of order m;
+one that loses at most √(α A n) in n interactions needs m²/α of them. Policies through which a class of size m is played
+at the minimax rate have α = log m (Theorem `inefficient-low-regret`). Separate regressions for each context have α of
+order m, and the theorem then says no more than that m are needed.
 
-What is measured is oracle stopping: the least n of the grid at which 1 − δ of the seeds hold the best policy, of shares
-that were made to rise with n. Trials that prove their answer have a second curve: when.
+The measure is oracle stopping: the smallest n of the grid at which 1 − δ of the seeds hold the best policy, with shares
+made monotone in n. Trials that prove their answer have a second curve: when it is proven.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pacbandits.options import parse_spec
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1000)
 GAP = 0.25
 DELTA = 0.1
-MOST_SHARE = 1_000  # of m²: what low-regret algorithms may take
+MOST_SHARE = 1_000  # of m²: the budget of low-regret algorithms
 BOOTSTRAP_DRAWS = 1_000
 BOOTSTRAP_SEED = 11
 ROUNDING = 1e-9
@@ -88,10 +88,10 @@ SHAPES: dict[Shape, Callable[[FloatArray], FloatArray]] = {
 class Family:
     """Hard instances that differ in m alone.
 
-    coins: whether rewards are coin flips; else they are Gaussian.
+    coins: whether rewards are Bernoulli; else they are Gaussian.
     gap: Δ, by which a wrong action is worse.
-    variance: of Gaussian rewards; 0 for coins, who have their own.
-    delta: with what probability an answer may be wrong.
+    variance: of Gaussian rewards; 0 for Bernoulli rewards.
+    delta: the probability that an answer may be wrong.
     """
 
     coins: bool
@@ -106,25 +106,25 @@ class Family:
         return f"{noise}, gap {self.gap:g}"
 
     def divergence(self) -> float:
-        """Of a reward of a wrong action from one that is worth 2Δ more, on which another policy is as good."""
+        """Return the divergence of a wrong action's reward from one worth 2Δ more, with which another policy ties."""
         if self.coins:
             return float(kl_of_flips(np.array(0.5 - self.gap), np.array(0.5 + self.gap)))
         return 2.0 * self.gap**2 / self.variance
 
     def least_regret(self, m: int) -> float:
-        """What any algorithm that is right but for δ loses before it stops: the step that the theorem rests on."""
+        """Return the least regret of an algorithm with error probability δ when it stops: the theorem's key step."""
         return least_regret(m, gap=self.gap, divergence=self.divergence(), delta=self.delta)
 
     def low_regret_bound(self, m: int) -> float:
-        """What an algorithm takes whose regret is at most √(A n log m) on every instance."""
+        """Return the samples of an algorithm whose regret is at most √(A n log m) on every instance."""
         return low_regret_bound(m, gap=self.gap, divergence=self.divergence(), delta=self.delta)
 
     def lower_bound(self, m: int) -> float:
-        """What every algorithm takes.
+        """Return a lower bound on the samples of every algorithm.
 
-        Two policies differ on two contexts, of probability 2/m together. On these, rewards that all lie in the middle,
-        Δ/2 from where they are, make the two as good as one another; a sample there shows that by the larger of the two
-        divergences at the most. For Gaussian rewards that is 2ρ_σ log(1/2.4δ), ρ_σ = 2mσ²/Δ².
+        Two policies differ on two contexts, of probability 2/m together. If all rewards there are moved by Δ/2 to the
+        middle, the two policies are equal; a sample there reveals that by at most the larger divergence of the two. For
+        Gaussian rewards that is 2ρ_σ log(1/2.4δ), ρ_σ = 2mσ²/Δ².
         """
         if not self.coins:
             return lower_bound(2.0 * m * self.variance / self.gap**2, delta=self.delta)
@@ -135,13 +135,13 @@ class Family:
 
 @dataclass(frozen=True)
 class SeparationPoint:
-    """What an algorithm takes at one m.
+    """The result of an algorithm at one m.
 
     m: of the instance.
-    samples: interactions, infinite if it does not get there.
-    lost: reward lost by then against the best policy, the mean over runs.
-    runs: how many there are.
-    most: interactions that a run may take.
+    samples: interactions, infinite if the target is not reached.
+    lost: regret by then against the best policy, the mean over runs.
+    runs: their number.
+    most: the budget of a run.
     """
 
     m: int
@@ -153,10 +153,10 @@ class SeparationPoint:
 
 @dataclass(frozen=True)
 class Fit:
-    """A shape c·f(m), as fitted to a curve.
+    """A shape c·f(m) fitted to a curve.
 
     constant: c.
-    misses: the factor by which it is off, the root of the mean of squares of its logarithm, as a factor.
+    misses: the root mean square of the log error, as a factor.
     """
 
     constant: float
@@ -165,14 +165,14 @@ class Fit:
 
 @dataclass(frozen=True)
 class SeparationCurve:
-    """An algorithm over m.
+    """The results of an algorithm over m.
 
-    entry, algorithm: its name, and with its options.
-    until: it holds the best policy, or has proven one.
+    entry, algorithm: its name, and its spec with options.
+    until: the target: it holds the best policy, or has proven one.
     points: by rising m.
-    slope: of log n over log m, by least squares over the m at which it gets there.
-    lost_slope: the same of the reward lost by then.
-    fits: each shape; empty, and the slopes no number, with fewer than two such m.
+    slope: of log n over log m, by least squares over the m at which the target is reached.
+    lost_slope: the same for the regret by then.
+    fits: of each shape; empty, and the slopes NaN, with fewer than two such m.
     """
 
     entry: str
@@ -185,12 +185,12 @@ class SeparationCurve:
 
     @property
     def reached(self) -> tuple[SeparationPoint, ...]:
-        """Where it gets there."""
+        """The points at which the target is reached."""
         return tuple(point for point in self.points if math.isfinite(point.samples.value))
 
     @property
     def nearest_shape(self) -> Shape | None:
-        """The shape that misses by least."""
+        """The shape with the smallest error."""
         return min(self.fits, key=lambda shape: self.fits[shape].misses) if self.fits else None
 
 
@@ -208,13 +208,13 @@ class Separation:
     curves: tuple[SeparationCurve, ...]
 
     def shape_slope(self, shape: Shape) -> float:
-        """The slope that a shape has over these m."""
+        """Return the slope of a shape over these m."""
         m = np.array(self.sizes, dtype=np.float64)
         return float(_slopes(np.log(m), np.log(SHAPES[shape](m))[None, :])[0])
 
 
 def separations(rows: Sequence[Row]) -> tuple[Separation, ...]:
-    """Every family of hard instances that was played for the best policy at two m or more; other rows are left out."""
+    """Return every family of hard instances played for the best policy at two or more m; other rows are left out."""
     found: dict[Family, dict[str, dict[int, list[Row]]]] = {}
     for row in rows:
         hard = hard_instance(row)
@@ -230,9 +230,9 @@ def separations(rows: Sequence[Row]) -> tuple[Separation, ...]:
 
 
 def hard_instance(row: Row) -> tuple[Family, int] | None:
-    """The family and m of a row; None for other problems, classes and questions.
+    """Return the family and m of a row; None for other problems, classes and accuracies.
 
-    `hard` with coins is left out: its wrong actions never pay, so that whoever weighs rewards is right from the start.
+    `hard` with coins is left out: its wrong actions never pay, so that weighting by rewards is right from the start.
     """
     try:
         name, given = parse_spec(row.problem)
@@ -247,7 +247,7 @@ def hard_instance(row: Row) -> tuple[Family, int] | None:
 
 
 def _curves(groups: dict[int, list[Row]]) -> list[SeparationCurve]:
-    """When an algorithm is right, and when it has proven it where it does."""
+    """Return the curve until an algorithm is right, and the one until it has proven it, if it does."""
     ordered = [sorted(groups[m], key=lambda row: row.seed) for m in sorted(groups)]
     proves = any(row.certified_at is not None for rows in ordered for row in rows)
     untils: tuple[Until, ...] = ("right", "proven") if proves else ("right",)
@@ -262,14 +262,14 @@ def _curve(sizes: Sequence[int], groups: Sequence[Sequence[Row]], *, until: Unti
         samples = quantile_interval(times[1:], value=float(times[0]))
         lost = float(np.mean([regret_at(row, times[0]) for row in rows])) if math.isfinite(times[0]) else math.inf
         points.append(SeparationPoint(m, samples, lost, len(rows), rows[0].most))
-        draws.append(np.minimum(times, rows[0].most))  # a draw that does not get there takes as long at least
+        draws.append(np.minimum(times, rows[0].most))  # a draw that does not reach the target takes at least that long
     row = groups[0][0]
     slope, lost_slope, fits = _fit(points, np.array(draws).T)
     return SeparationCurve(row.entry, row.algorithm, until, tuple(points), slope, lost_slope, fits)
 
 
 def _fit(points: Sequence[SeparationPoint], draws: FloatArray) -> tuple[IntervalEstimate, float, dict[Shape, Fit]]:
-    """Slopes and shapes over the m that are reached; draws (1 + D, M), of which the first row is what was seen."""
+    """Fit slopes and shapes over the m at which the target is reached; draws (1 + D, M), the first row as observed."""
     there = np.array([math.isfinite(point.samples.value) for point in points])
     if there.sum() < 2:
         return IntervalEstimate(math.nan, -math.inf, math.inf), math.nan, {}
@@ -286,16 +286,16 @@ def _fit(points: Sequence[SeparationPoint], draws: FloatArray) -> tuple[Interval
 
 
 def _slopes(x: FloatArray, y: FloatArray) -> FloatArray:
-    """The slope (D,) of each row of y (D, M) over x (M,) by least squares."""
+    """Return the least-squares slope (D,) of each row of y (D, M) over x (M,)."""
     centred = x - x.mean()
     return y @ centred / (centred @ centred)
 
 
 def _right(rows: Sequence[Row]) -> FloatArray:
-    """When 1 − δ of the runs hold the best policy: as seen, and in draws of a bootstrap over seeds (1 + D,)."""
+    """Return when 1 − δ of the runs hold the best policy: as observed, and in a bootstrap over seeds (1 + D,)."""
     row = same_setting(rows)
     points = grid(row.most, growth=row.growth)
-    both = row.certified and any(one.leader_gaps for one in rows)  # else only ours would have two answers
+    both = row.certified and any(one.leader_gaps for one in rows)  # otherwise only ours would have two answers
     readings: list[Reading] = ["own", "pooled"] if both else ["own"]
     enough = math.ceil((1.0 - row.delta) * len(rows) - ROUNDING)
     ends = np.append(np.asarray(points, dtype=np.float64), math.inf)
@@ -307,18 +307,18 @@ def _right(rows: Sequence[Row]) -> FloatArray:
 
 
 def first_risen(counts: FloatArray, *, enough: float) -> IntArray:
-    """The first point (D,) at which counts (D, G) are enough, after they were made to rise; G if they never are.
+    """Return the first point (D,) at which monotone fits of counts (D, G) are enough; G if they never are.
 
-    Made to rise by least squares (isotonic regression), y_i = max_{a ≤ i} min_{b ≥ i} mean(x_a … x_b). So y_i ≥ t is:
-    no sum of x − t up to some b ≥ i is below all sums up to some a < i, which begins after the least of these sums.
-    Of few runs, the first point at which enough of them happen to be right comes too soon, and is half chance.
+    The fit is isotonic regression, y_i = max_{a ≤ i} min_{b ≥ i} mean(x_a … x_b). So y_i ≥ t holds iff no sum of x − t
+    up to some b ≥ i is below all sums up to some a < i, which begins after the smallest of these sums. With few runs,
+    the first point at which enough of them happen to be right comes too soon, and is half chance.
     """
     sums = np.cumsum(counts - enough, axis=1)
     return np.argmin(np.concatenate([np.zeros((len(counts), 1)), sums], axis=1), axis=1)
 
 
 def _proven(rows: Sequence[Row]) -> FloatArray:
-    """The median over runs, the lower of two, of when the answer was proven, likewise (1 + D,)."""
+    """Return the lower median over runs of when the answer was proven, likewise (1 + D,)."""
     same_setting(rows)
     times = np.sort([math.inf if row.certified_at is None else float(row.certified_at) for row in rows])
     passed = np.cumsum(_counts(len(rows)), axis=1) >= len(rows) / 2.0 - ROUNDING
@@ -326,7 +326,7 @@ def _proven(rows: Sequence[Row]) -> FloatArray:
 
 
 def _counts(runs: int) -> FloatArray:
-    """How often each run counts (1 + D, runs): once, and as drawn."""
+    """Return the weight of each run (1 + D, runs): once as observed, then as resampled."""
     rng = np.random.default_rng([BOOTSTRAP_SEED, runs])
     drawn = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=BOOTSTRAP_DRAWS)
     return np.concatenate([np.ones((1, runs)), drawn.astype(np.float64)])

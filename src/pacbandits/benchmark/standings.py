@@ -1,7 +1,7 @@
 """Scores of all algorithms on each case, with published defaults and with the best option of a grid.
 
-The best knob is chosen by the same runs that it is then judged by, which favours whoever has a grid: rivals do, `coda`
-is played with its defaults alone.
+The best options are chosen by the runs that they are then judged by, which favours algorithms with a grid: rivals
+have one, `coda` is played with its defaults alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pacbandits.benchmark.cases import Row
 from pacbandits.errors import InputError
 from pacbandits.rivals.base import FIRST_ROUND, next_checkpoint
 
-# Confidence intervals over seeds: exact for shares and medians, by Student's law for means.
+# Confidence intervals over seeds: exact for shares and medians, by Student's t for means.
 
 
 CONFIDENCE = 0.9
@@ -28,10 +28,10 @@ CONFIDENCE = 0.9
 
 @dataclass(frozen=True)
 class IntervalEstimate:
-    """A figure, and between what it lies with 90 % confidence.
+    """A value with a 90 % confidence interval.
 
-    value: infinite where it is beyond what was played.
-    low, high: 0 and infinite where there are too few runs to say.
+    value: infinite if it is beyond the budget.
+    low, high: 0 and infinite if there are too few runs.
     """
 
     value: float
@@ -39,18 +39,18 @@ class IntervalEstimate:
     high: float
 
     def to_json(self) -> dict[str, float | None]:
-        """Serialise to JSON-compatible values; null for what is infinite or no number."""
+        """Serialise to JSON-compatible values; null for infinite values and NaN."""
         values = {"value": self.value, "low": self.low, "high": self.high}
         return {name: number(value) for name, value in values.items()}
 
 
 def number(value: float | None) -> float | None:
-    """A number that JSON knows; None for what is infinite or no number."""
+    """Return a finite number unchanged; None for infinite values and NaN."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def share_interval(count: int, runs: int, *, confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """A share by so many of the runs: exact binomial limits (Clopper and Pearson, 1934), each right but for (1 − c)/2.
+    """Return a share with exact binomial limits (Clopper and Pearson, 1934), each with error probability (1 − c)/2.
 
     low = B(α/2; k, n − k + 1) and high = B(1 − α/2; k + 1, n − k), B the quantile of a beta law and α = 1 − c.
 
@@ -68,10 +68,10 @@ def share_interval(count: int, runs: int, *, confidence: float = CONFIDENCE) -> 
 
 
 def median_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """The median, and order statistics that it lies between, whatever the law: x_(k) and x_(n+1−k).
+    """Return the median with distribution-free limits, the order statistics x_(k) and x_(n+1−k).
 
-    k is the largest for which 2 P(Binomial(n, ½) < k) ≤ 1 − c. Infinite values are those that were cut off: a median or
-    an end among them is infinite too. Under five values say nothing of 90 %.
+    k is the largest for which 2 P(Binomial(n, ½) < k) ≤ 1 − c. Infinite values are censored ones: a median or an end
+    among them is infinite too. Fewer than five values give no 90 % limits.
     """
     x = sorted(values)
     n = len(x)
@@ -85,7 +85,7 @@ def median_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) 
 
 
 def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """The mean, and Student's limits: mean ± t s/√n."""
+    """Return the mean with Student's limits: mean ± t s/√n."""
     x = np.asarray(values, dtype=np.float64)
     mean = float(x.mean()) if len(x) else math.nan
     if len(x) < 2:
@@ -95,34 +95,33 @@ def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) ->
 
 
 def quantile_interval(draws: Any, *, value: float, confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """A figure, and the quantiles of what it was in draws of a bootstrap, some of which may be infinite."""
+    """Return a value with quantiles of its bootstrap draws, some of which may be infinite."""
     x = np.sort(np.asarray(draws, dtype=np.float64))
-    cut = math.floor((1.0 - confidence) / 2.0 * (len(x) - 1) + 1e-9)  # of 101 draws the five at each end
+    cut = math.floor((1.0 - confidence) / 2.0 * (len(x) - 1) + 1e-9)  # of 101 draws, five at each end
     return IntervalEstimate(value, float(x[cut]), float(x[len(x) - 1 - cut]))
 
 
-# Measures by which runs are compared: a good policy held, a good policy proven, and the cost of both.
+# Measures by which runs are compared, all from logged rows.
 #
-# All from logged rows. *Oracle stopping* knows the truth: the least n of a fixed grid at which 1 − δ of the seeds hold
-# a policy within ε. *Certified stopping* does not: the n at which our certificate, applied to what the run logged,
-# accepts. Where an algorithm has a proof of its own, that is held against the truth as well. A run that does not get
-# there within `most` interactions counts as one that would take longer, and is part of every median and interval as
-# such.
+# *Oracle stopping* uses the truth: the smallest n of a fixed grid at which 1 − δ of the seeds hold a policy within ε.
+# *Certified stopping* does not: the n at which our certificate, applied to the run's log, accepts. An algorithm's own
+# proof is compared with the truth as well. A run that does not reach its target within `most` interactions is censored:
+# it counts as taking longer, in every median and interval.
 
 
 Reading = Literal["own", "pooled"]
 BOOTSTRAP_DRAWS = 1_000
 BOOTSTRAP_SEED = 7
-# Gaps are differences of sums of doubles: one that is ε up to rounding is within ε.
+# Gaps are differences of sums of floating-point numbers: one that is ε up to rounding is within ε.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Reached:
-    """From when on enough runs hold a good policy.
+    """The point from which enough runs hold a good policy.
 
-    samples: the least n of the grid, infinite if there is none; its interval by a bootstrap over seeds.
-    reading: whose answer it is: the algorithm's own, or the best policy by the certificate's estimates from its log.
+    samples: the smallest n of the grid, infinite if there is none; its interval by a bootstrap over seeds.
+    reading: which answer: the algorithm's own, or the best policy by the certificate's estimates from its log.
     held: the share of runs that hold a good policy at the end.
     """
 
@@ -139,12 +138,12 @@ class Reached:
 class Stopped:
     """When runs stop by a proof, and how often it is wrong.
 
-    samples: the median over seeds, infinite if less than half of them stop.
-    runs: how many there are.
-    stopped: how many of them stop.
-    wrong: how many of them with a policy further than ε from the best.
-    error: the share of wrong ones among all runs, exact.
-    times: when each run stops, infinite where it does not.
+    samples: the median over seeds, infinite if fewer than half of them stop.
+    runs: their number.
+    stopped: the number of those that stop.
+    wrong: the number of those with a policy further than ε from the best.
+    error: the share of wrong ones among all runs, with exact limits.
+    times: when each run stops, infinite if it does not.
     """
 
     samples: IntervalEstimate
@@ -162,14 +161,14 @@ class Stopped:
 
 @dataclass(frozen=True)
 class RunCost:
-    """What runs cost.
+    """The cost of runs.
 
-    lost: reward lost against the best policy, up to a number of interactions; see `regret_at`.
+    lost: regret against the best policy, up to a number of interactions; see `regret_at`.
     samples: that number.
     decision_microseconds: for one decision, the median over runs.
     seconds: of choosing and learning in a run, the median.
-    seconds_certifying: that our certificate took over an algorithm which has none of this kind.
-    microseconds_a_sample: of choosing and learning, by interaction.
+    seconds_certifying: of our certificate, for an algorithm without one.
+    microseconds_a_sample: of choosing and learning, per interaction.
     """
 
     lost: IntervalEstimate
@@ -187,12 +186,12 @@ class RunCost:
 
 
 def within(gap: float, epsilon: float) -> bool:
-    """Whether a policy is within ε of the best."""
+    """Whether a policy with this gap is within ε of the best."""
     return gap <= epsilon + ROUNDING
 
 
 def grid(most: int, *, growth: float) -> tuple[int, ...]:
-    """The fixed grid: 10, and then a share more each time, up to `most`.
+    """Return the fixed grid: 10, then each point larger by a share, up to `most`.
 
     >>> from pacbandits.benchmark.standings import grid
     >>> grid(40, growth=0.5)
@@ -207,18 +206,18 @@ def grid(most: int, *, growth: float) -> tuple[int, ...]:
 
 
 def good_on_grid(row: Row, *, reading: Reading, points: Sequence[int]) -> BoolArray:
-    """Whether a run holds a policy within ε at each point (G,): that of its last look; nothing before the first."""
+    """Return whether a run holds a policy within ε at each point (G,), by its last evaluation; False before any."""
     gaps = np.asarray(row.gaps if reading == "own" else row.leader_gaps)
     last = np.searchsorted(np.asarray(row.points, dtype=np.int64), points, side="right") - 1
-    good = np.append(gaps <= row.epsilon + ROUNDING, False)  # the last for what is before the first look
+    good = np.append(gaps <= row.epsilon + ROUNDING, False)  # the last entry is for points before the first evaluation
     return good[last]
 
 
 def oracle_stopping(rows: Sequence[Row]) -> Reached:
-    """From when on 1 − δ of the runs hold a policy within ε, by the reading of their logs that is the sooner."""
+    """Return from when on 1 − δ of the runs hold a policy within ε, by the earlier of the two readings."""
     row = same_setting(rows)
     points = grid(row.most, growth=row.growth)
-    both = row.certified and any(one.leader_gaps for one in rows)  # else only ours would have two answers
+    both = row.certified and any(one.leader_gaps for one in rows)  # otherwise only ours would have two answers
     readings: list[Reading] = ["own", "pooled"] if both else ["own"]
     held = [np.array([good_on_grid(one, reading=name, points=points) for one in rows]) for name in readings]
     enough = math.ceil((1.0 - row.delta) * len(rows) - ROUNDING)
@@ -234,26 +233,26 @@ def oracle_stopping(rows: Sequence[Row]) -> Reached:
 
 
 def _first(counts: FloatArray, held: BoolArray, ends: FloatArray, *, enough: int) -> FloatArray:
-    """The least point (D,) at which enough runs are good; counts (D, S) of each run, held (S, G), ends (G + 1,)."""
+    """Return the first point (D,) with enough good runs; counts (D, S) of each run, held (S, G), ends (G + 1,)."""
     reached = counts @ held.astype(np.float64) >= enough - 0.5
     return ends[np.where(reached.any(axis=1), reached.argmax(axis=1), len(ends) - 1)]
 
 
 def certified_stopping(rows: Sequence[Row]) -> Stopped | None:
-    """When our certificate accepts; None where none is made."""
+    """Return when our certificate accepts; None if none is made."""
     if not same_setting(rows).certified:
         return None
     return _stopped(rows, [(row.certified_at, row.certified_gap) for row in rows])
 
 
 def own_stopping(rows: Sequence[Row]) -> Stopped:
-    """When the algorithm stops by a proof of its own, which it must have."""
+    """Return when the algorithm stops by its own proof, which it must have."""
     same_setting(rows)
     return _stopped(rows, [(row.own_at, row.own_gap) for row in rows])
 
 
 def _stopped(rows: Sequence[Row], ends: Sequence[tuple[int | None, float | None]]) -> Stopped:
-    """When runs stop, by the number of interactions of each and the gap of its answer."""
+    """Return when runs stop, from the number of interactions of each and the gap of its answer."""
     times = [math.inf if at is None else float(at) for at, _ in ends]
     wrong = sum(1 for (_, gap), row in zip(ends, rows, strict=True) if gap is not None and not within(gap, row.epsilon))
     stopped = sum(1 for time in times if math.isfinite(time))
@@ -261,14 +260,14 @@ def _stopped(rows: Sequence[Row], ends: Sequence[tuple[int | None, float | None]
 
 
 def regret_at(row: Row, samples: float) -> float:
-    """The reward lost in so many interactions, as `regret_curve` has it."""
+    """Return the expected regret in this many interactions, as `regret_curve`."""
     return float(regret_curve(row, np.array([samples], dtype=np.float64))[0])
 
 
 def regret_curve(row: Row, samples: FloatArray) -> FloatArray:
-    """The reward lost against the best policy in so many interactions (G,), in expectation.
+    """Return the expected regret against the best policy in these numbers of interactions (G,).
 
-    Within a round every interaction loses the same; after its end a run goes on with the policy that it answered with,
+    Within a round every interaction loses the same; after its end a run continues with the policy that it answered,
     and loses its gap each time.
     """
     if not row.points:
@@ -280,7 +279,7 @@ def regret_curve(row: Row, samples: FloatArray) -> FloatArray:
 
 
 def cost(rows: Sequence[Row], *, samples: int) -> RunCost:
-    """What runs cost, with the reward lost up to so many interactions."""
+    """Return the cost of runs, with the regret up to this many interactions."""
     same_setting(rows)
     lost = [regret_at(row, samples) for row in rows]
     return RunCost(
@@ -299,7 +298,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def same_setting(rows: Sequence[Row]) -> Row:
-    """The first of runs that differ in their seeds alone; raises where they do not."""
+    """Return the first of runs that differ in their seeds alone; raise InputError if they differ otherwise."""
     if not rows:
         raise InputError("there are no runs to measure; play some with pacbandits bench")
     asked = {(r.case, r.algorithm, r.epsilon, r.delta, r.most, r.growth, r.certified, r.problem) for r in rows}
@@ -318,14 +317,14 @@ BASELINE = "uniform"
 
 @dataclass(frozen=True)
 class Score:
-    """An algorithm with its options, on a case.
+    """The score of an algorithm with its options, on a case.
 
-    entry, spec, role: what tables call it, with which options, and whether these are its defaults.
+    entry, spec, role: its name in tables, its spec with options, and whether these are its defaults.
     seeds: of its runs.
     oracle: from when on enough runs hold a good policy.
-    certified: when our certificate accepts; None where none is made.
-    own: when a proof of its own does; None where it has none, or none but ours, and for knobs, which may break it.
-    cost: what its runs cost.
+    certified: when our certificate accepts; None if none is made.
+    own: when its own proof does; None if it has none or only ours, and for tuned options, which may break it.
+    cost: of its runs.
     """
 
     entry: str
@@ -338,7 +337,7 @@ class Score:
     cost: RunCost
 
     def by(self, yardstick: Yardstick) -> float:
-        """The number of interactions by a yardstick, infinite where there is none."""
+        """Return the number of interactions by a yardstick, infinite if there is none."""
         if yardstick == "oracle":
             return self.oracle.samples.value
         return math.inf if self.certified is None else self.certified.samples.value
@@ -361,10 +360,10 @@ class Score:
 class Line:
     """An algorithm in a table.
 
-    entry: what the table calls it.
-    default: with its published options; None if it was not played so.
-    best: with the knob that does best by the yardstick, which may be the default.
-    knobs: how many were tried.
+    entry: its name in the table.
+    default: with its published options; None if it was not played with them.
+    best: with the options that do best by the yardstick, which may be the default.
+    knobs: the number of options tried.
     """
 
     entry: str
@@ -377,8 +376,8 @@ class Line:
 class CaseStanding:
     """All algorithms on a case.
 
-    row: a run of it, for what was asked.
-    samples: up to how many interactions lost reward is compared: the median of uniform play until it is certified.
+    row: one of its runs, for the inputs.
+    samples: interactions up to which regret is compared: the median until uniform play is certified.
     scores: one for each algorithm with its options.
     """
 
@@ -388,16 +387,16 @@ class CaseStanding:
 
     @property
     def case(self) -> str:
-        """What tables call it."""
+        """The name of the case in tables."""
         return self.row.case
 
     @property
     def yardstick(self) -> Yardstick:
-        """By what algorithms are put in order: certified stopping, where certificates are made."""
+        """The measure by which algorithms are sorted: certified stopping, if certificates are made."""
         return "certified" if self.row.certified else "oracle"
 
     def lines(self, yardstick: Yardstick) -> tuple[Line, ...]:
-        """A line for each algorithm, the soonest first."""
+        """Return a line for each algorithm, the fastest first."""
         names = dict.fromkeys(score.entry for score in self.scores)
         lines: list[Line] = []
         for name in names:
@@ -407,7 +406,7 @@ class CaseStanding:
         return tuple(sorted(lines, key=lambda line: order(line.best, yardstick)))
 
     def line(self, entry: str, yardstick: Yardstick) -> Line | None:
-        """That of one algorithm, if it was played."""
+        """Return the line of one algorithm, if it was played."""
         return next((line for line in self.lines(yardstick) if line.entry == entry), None)
 
     def to_json(self) -> dict[str, Any]:
@@ -418,14 +417,14 @@ class CaseStanding:
 
 
 def order(score: Score, yardstick: Yardstick) -> tuple[float, float, bool, float]:
-    """What comes first in a table: the yardstick, then how many runs stop, then a default, then the other yardstick."""
+    """Sort key in a table: the yardstick, then how many runs stop, then defaults first, then the other yardstick."""
     stopped = 0 if yardstick == "oracle" or score.certified is None else score.certified.stopped
     other: Yardstick = "oracle" if yardstick == "certified" else "certified"
     return score.by(yardstick), -stopped, score.role != "default", score.by(other)
 
 
 def standings(rows: Sequence[Row], *, cases: Sequence[str] = ()) -> tuple[CaseStanding, ...]:
-    """Every case of the rows, and a run that two suites share once; cases: in which order, where that is known."""
+    """Return the standings of every case, counting a run that two suites share once; cases: their order, if known."""
     rows = list({_asked(row): row for row in reversed(rows)}.values())[::-1]
     played = list(dict.fromkeys(row.case for row in rows))
     known = [case for case in cases if case in played]
@@ -434,7 +433,7 @@ def standings(rows: Sequence[Row], *, cases: Sequence[str] = ()) -> tuple[CaseSt
 
 
 def standing(rows: Sequence[Row]) -> CaseStanding:
-    """All algorithms on the case that the rows are of."""
+    """Return the standing of all algorithms on the case of these rows."""
     groups: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda one: one.seed):
         groups.setdefault(row.algorithm, []).append(row)
@@ -446,13 +445,13 @@ def standing(rows: Sequence[Row]) -> CaseStanding:
 
 
 def _asked(row: Row) -> tuple[str | float, ...]:
-    """What a run was asked: the case, who, and the seed."""
+    """Return the inputs of a run: the case, the algorithm and the seed."""
     of_case = (row.case, row.problem, row.policies, row.epsilon, row.delta, row.most, row.growth, row.certified)
     return (*of_case, row.algorithm, row.seed)
 
 
 def _common_samples(groups: Iterable[Sequence[Row]]) -> int:
-    """Until when lost reward is compared: the median of certified uniform play; all that may be played without it."""
+    """Return until when regret is compared: the median until uniform play is certified; else the whole budget."""
     most = 0
     for rows in groups:
         most = rows[0].most
@@ -477,9 +476,9 @@ def _score(rows: Sequence[Row], *, samples: int) -> Score:
 
 
 def _proves(rows: Sequence[Row]) -> bool:
-    """Whether an algorithm stops by a proof that is not ours, as it says or as its runs show."""
+    """Whether an algorithm stops by a proof that is not ours, by its profile or its runs."""
     try:
         profile = profile_of(rows[0].algorithm)
-    except InputError:  # of another version of this package, or of somebody's own
+    except InputError:  # from another version of this package, or a user's own
         return any(row.own_at is not None and row.own_at != row.certified_at for row in rows)
     return profile.proves and not (profile.certifies and rows[0].certified)

@@ -1,4 +1,4 @@
-"""Play a suite into a folder by several processes, resume it, and estimate the time left."""
+"""Play a suite into a folder with worker processes, resume it, and estimate the time left."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ Kind = tuple[str, str]  # a case and the spec of an algorithm
 
 @dataclass
 class Pace:
-    """What runs took, of earlier commands and of this one.
+    """The time that runs took, of earlier commands and of this one.
 
-    runs: how many, by kind.
-    seconds: of a core, by kind.
-    spent: seconds of a core by this command, which tell what else its time goes into, and how many cores it has.
+    runs: their number, by kind.
+    seconds: core seconds, by kind.
+    spent: core seconds by this command, from which overhead and the number of cores are inferred.
     """
 
     runs: Counter[Kind] = field(default_factory=Counter[Kind])
@@ -53,18 +53,18 @@ class Pace:
     spent: float = 0.0
 
     def note(self, row: Row, *, now: bool) -> None:
-        """Add a run; now: of this command."""
+        """Add a run; now: whether it is of this command."""
         kind, seconds = (row.case, row.algorithm), row.seconds + row.seconds_certifying
         self.runs[kind] += 1
         self.seconds[kind] += seconds
         self.spent += seconds if now else 0.0
 
     def time_left(self, waiting: Mapping[Kind, int], *, elapsed: float, processes: int) -> float | None:
-        """Seconds until so many runs of each kind are played; None while nothing is known.
+        """Return the seconds until the waiting runs of each kind are played; None while nothing is known.
 
-        A kind that was not played takes as long as those of its case, a case that was not as long as the others.
+        A kind without runs takes as long as the others of its case, a case without runs as long as the other cases.
 
-        elapsed: seconds since this command began. processes: that it plays with, which tells before its first run ends.
+        elapsed: seconds since this command began. processes: their number, used until the first run ends.
         """
         if not self.runs:
             return None
@@ -84,10 +84,10 @@ class Pace:
         return core_seconds * (elapsed / self.spent if self.spent else 1.0 / max(processes, 1))
 
 
-# Playing a suite into a folder, by several processes: what is there is not played again, whatever ended the last try.
+# Play a suite into a folder with worker processes; runs that are there are not played again.
 #
-# Runs with the first seed come first, of all cases and entries, then those with the next: so what is there early can be
-# compared. Each run is the same whoever plays it, and when.
+# Runs with the first seed come first, of all cases and entries, then those with the next: early results can be
+# compared. Each run is reproducible, in any process and at any time.
 
 
 RUNS_PER_PROCESS = 200
@@ -98,15 +98,15 @@ MAX_DEATHS = 5  # of processes one after the other, before a suite is given up
 
 @dataclass(frozen=True)
 class SuiteProgress:
-    """How far a suite is.
+    """The progress of a suite.
 
-    wanted: runs of the suite, but for those of algorithms that refused.
-    done: of these, rows of the folder.
+    wanted: runs of the suite, without those of algorithms that refused.
+    done: of these, rows in the folder.
     played: of these, by this command.
     misfits: algorithms that refused a case.
     failures: runs of this command that ended in an error.
     seconds: since this command began to play.
-    seconds_left: until all is there, by what runs of the same kind took; None while nothing is known.
+    seconds_left: until all runs are there, by the times of runs of the same kind; None while nothing is known.
     """
 
     wanted: int
@@ -129,16 +129,16 @@ Watch = Callable[[SuiteProgress], None]
 def run_suite(
     suite: Suite, results: Results, *, jobs: int, command: str = "", fresh: bool = False, watch: Watch | None = None
 ) -> SuiteProgress:
-    """Play what a folder lacks of a suite; what was done is kept also when this is interrupted.
+    """Play the runs of a suite that a folder lacks; finished runs are saved even if this is interrupted.
 
-    jobs: how many processes play at once; 0 for this one itself.
-    command: as it was typed, for the record.
-    fresh: forget what the folder holds.
-    watch: is told how far it is.
+    jobs: the number of worker processes; 0 to play in this process.
+    command: as typed, for the description.
+    fresh: remove all earlier results first.
+    watch: is called with the progress.
 
     Raises:
-        InputError: When the folder holds other things, or runs of another version or of other cases by these names.
-        KeyboardInterrupt: On Ctrl-C, once all is kept.
+        InputError: If the folder holds other things, or runs of another version or of other cases by these names.
+        KeyboardInterrupt: On Ctrl-C, once everything is saved.
     """
     with results.held():
         if fresh:
@@ -156,21 +156,21 @@ def run_suite(
 class _Playing:
     """A suite while it is played.
 
-    suite: which.
-    results: where to.
+    suite: the suite.
+    results: the folder.
     description: of the folder, before this command.
     session: this command.
-    watch: is told how far it is.
-    done: keys of rows that are there.
+    watch: is called with the progress.
+    done: keys of rows in the folder.
     facts: of cases, also of other suites.
     misfits: also of other suites.
-    failures: of earlier commands, but for what is tried again.
-    waiting: rows that are not written yet.
-    wanted: keys of the suite, but for those of algorithms that refused.
-    there: how many of these are done.
-    left: how many are not, by case and algorithm.
-    pace: what runs take.
-    processes: that play.
+    failures: of earlier commands, without runs that are tried again.
+    waiting: rows not written yet.
+    wanted: keys of the suite, without those of algorithms that refused.
+    there: the number of these that are done.
+    left: the number that are not, by case and algorithm.
+    pace: the times of runs.
+    processes: their number.
     """
 
     suite: Suite
@@ -200,14 +200,14 @@ class _Playing:
 
     @classmethod
     def begun(cls, suite: Suite, results: Results, *, command: str, watch: Watch | None) -> _Playing:
-        """What the folder, which must be held, has of a suite; a sentence where it has something else."""
+        """Return the progress of a suite in a folder, which must be held; raise InputError if it holds other runs."""
         known = (results.path / SUITE).exists()
         description = read_description(results.path) if known else Description()
         rows, wanted = results.asked(), {task.key: task for task in suite.tasks()}
         _check_same(results, description, rows, wanted)
         began = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         session = BenchmarkSession(command, began, environment(), asked=Selection.of(suite))
-        # Also now, for a command that is killed.
+        # Already now, in case the command is killed.
         results.describe(description.with_suite(suite).with_session(session))
         pace = Pace()
         for row in rows:
@@ -226,7 +226,7 @@ class _Playing:
         )
 
     def go_on(self, processes: int) -> None:
-        """Play what is left."""
+        """Play the remaining runs."""
         self.processes = processes
         self._tell()
         jobs = self._jobs()
@@ -242,7 +242,7 @@ class _Playing:
                 self._tell()
 
     def keep_all(self) -> None:
-        """Write all that is known; of the rows one table."""
+        """Write everything, with all rows in one table."""
         self._keep_rows()
         self.results.compact()
         self.results.put_failures([*self.failures, *self.failed])
@@ -251,14 +251,14 @@ class _Playing:
         self.results.describe(self.description.with_session(session))
 
     def tally(self) -> SuiteProgress:
-        """How far it is."""
+        """Return the progress."""
         misfits = tuple(one for one in self.misfits if one.suite == self.suite.name)
         seconds = time.monotonic() - self.began
         left = self.pace.time_left(self.left, elapsed=seconds, processes=self.processes)
         return SuiteProgress(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds, left)
 
     def _jobs(self) -> Iterator[Job]:
-        """What is left, the first seed of all before the next; facts once every algorithm has played every case."""
+        """Yield the remaining jobs, by seed; measurements come once every algorithm has played every case."""
         facts = [case for case in self.suite.cases if not any(one.is_of(case) for one in self.facts)]
         for task in sorted(self.suite.tasks(), key=lambda one: one.seed):
             if facts and task.seed > 0:
@@ -269,14 +269,14 @@ class _Playing:
         yield from facts
 
     def _count(self) -> None:
-        """Find out what is wanted, and how much of it is there."""
+        """Compute the wanted runs, and how many of them are done."""
         refused = {(one.suite, one.case, one.algorithm) for one in self.misfits}
         self.wanted = frozenset(task.key for task in self.suite.tasks() if task.key[:3] not in refused)
         self.there = len(self.wanted & self.done)
         self.left = Counter((case, algorithm) for _, case, algorithm, _ in self.wanted - self.done)
 
     def _take(self, result: Row | CaseFacts | Misfit | Failure) -> None:
-        """Keep what came of a job."""
+        """Save the result of a job."""
         if isinstance(result, Failure):
             self.failed.append(result)
             self.results.put_failures([*self.failures, *self.failed])
@@ -286,7 +286,7 @@ class _Playing:
             self.facts.append(result)
             self.results.put_facts(self.facts)
         elif isinstance(result, Misfit):
-            if (result.suite, result.case, result.algorithm, 0) in self.wanted:  # or another seed of it was under way
+            if (result.suite, result.case, result.algorithm, 0) in self.wanted:  # else another seed of it was under way
                 self.misfits.append(result)
                 self.results.put_misfits(self.misfits)
                 self._count()
@@ -304,7 +304,7 @@ class _Playing:
         self.waiting, self.written = [], time.monotonic()
 
     def _lost(self, job: Job) -> Done:
-        """What is told of a job whose process was killed."""
+        """Return the `Failure` of a job whose process was killed; raise after too many in a row."""
         self.deaths += 1
         if self.deaths > MAX_DEATHS:
             raise InputError(
@@ -323,7 +323,7 @@ def _key(one: Failure) -> Key:
 
 
 def _check_same(results: Results, description: Description, rows: list[Row], wanted: dict[Key, Task]) -> None:
-    """Raise where a folder has rows of another version, or rows that are called as those that are wanted."""
+    """Raise if a folder has rows of another version, or of another case or entry with a wanted key."""
     remedy = "take another folder, or start anew with --fresh"
     versions = {row.version for row in rows} | {description.version}
     if versions != {__version__}:

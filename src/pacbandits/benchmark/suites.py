@@ -1,4 +1,4 @@
-"""Suites as constants: which problems, which algorithms with which knobs, how many seeds."""
+"""Suites as constants: problems, algorithms with their options, and numbers of seeds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pacbandits.errors import InputError, nearest, plain
 
 @dataclass(frozen=True)
 class Suite:
-    """What a command plays.
+    """The runs of a command.
 
-    name: what the command calls it.
-    description: what it is for, in a line.
-    cases: problems, and what is asked of them.
+    name: its name in the command.
+    description: its purpose, in a line.
+    cases: problems with accuracy and budget.
     entries: algorithms; those that refuse a case are left out of it.
-    seeds: how many runs of each.
-    dear: names of cases that take long, on which published defaults alone are played.
-    dear_seeds: how many runs of each there.
+    seeds: the number of runs of each.
+    dear: names of slow cases, on which only published defaults are played.
+    dear_seeds: the number of runs of each there.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Suite:
     dear_seeds: int = 0
 
     def tasks(self) -> tuple[Task, ...]:
-        """All runs, case by case, all entries with one seed before the next: so what is there early can be compared."""
+        """Return all runs, case by case, all entries with one seed before the next: early results can be compared."""
         return tuple(
             Task(self.name, case, entry, seed)
             for case in self.cases
@@ -53,11 +53,11 @@ def _tuned(name: str, options: str) -> Entry:
 
 
 def _entry(name: str, options: str, role: Role) -> Entry:
-    """An algorithm by its name in tables; what comes after a space tells apart ways of playing that have one name."""
+    """Return an entry by its name in tables; words after a space distinguish variants of one algorithm."""
     return Entry(name, f"{name.split()[0]}:{options}" if options else name.split()[0], role)
 
 
-# As published, where a paper says what to take. Vowpal Wabbit is asked and taught in longer rounds, as that takes long.
+# As published, where a paper gives values. Vowpal Wabbit gets longer rounds, as its predictions and updates are slow.
 DEFAULTS = (
     _default("coda"),
     _default("uniform"),
@@ -87,7 +87,7 @@ DEFAULTS = (
     _default("vowpal regcb", "explore=regcb,growth=0.15"),
     _default("vowpal first", "explore=first,growth=0.15"),
 )
-# The best of a small grid, for those that have a knob.
+# A small grid, for algorithms with options to tune.
 TUNED = (
     _tuned("policy-elimination", "radius=0.3"),
     _tuned("randomized-ucb", "confidence=0.01"),
@@ -187,21 +187,21 @@ SUITES: dict[str, Suite] = {suite.name: suite for suite in (QUICK, FULL, SEPARAT
 
 
 def find_suite(name: str) -> Suite:
-    """The suite of that name."""
+    """Return the suite of that name."""
     if name not in SUITES:
         raise InputError(f"there is no suite '{plain(name)}'{nearest(name, SUITES)}")
     return SUITES[name]
 
 
 def select(suite: Suite, *, cases: Sequence[str] = (), entries: Sequence[str] = (), seeds: int | None = None) -> Suite:
-    """A part of a suite.
+    """Return a part of a suite.
 
     cases: patterns of names, `trees*`; none for all.
-    entries: the same, of what tables call an algorithm or of its spec.
-    seeds: how many runs of each, in place of the suite's own numbers.
+    entries: patterns of names in tables or of specs; none for all.
+    seeds: the number of runs of each, instead of the suite's.
 
     Raises:
-        InputError: When a pattern fits nothing, or nothing is played of what they fit.
+        InputError: If a pattern matches nothing, or no run is left.
     """
     for pattern in cases:
         _check_any(pattern, [case.name for case in suite.cases], suite=suite, noun="case")

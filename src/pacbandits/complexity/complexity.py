@@ -16,18 +16,18 @@ from pacbandits.design import Solution
 
 @dataclass(frozen=True)
 class InstanceSummary:
-    """The problem, the class and the question, in numbers.
+    """The sizes and gaps of a problem and a class, with ε and δ.
 
     n_policies: |Π|; None unless the class can be listed.
     log_size: log|Π|, or the class's upper bound on it.
-    n_contexts: how many contexts the population has.
+    n_contexts: the number of contexts in the population.
     n_actions: A.
     epsilon: ε.
     delta: δ.
     best_value: V(π*).
-    min_gap: Δ_pol, the least gap of a policy that differs from π*; None when the class cannot tell.
+    min_gap: Δ_pol, the smallest gap of a policy that differs from π*; None if the class cannot compute it.
     gap_epsilon: Δ_ε = max(ε, Δ_pol).
-    gap_uniform: Δ_uniform, the least loss of one wrong action.
+    gap_uniform: Δ_uniform, the smallest loss of one wrong action.
     """
 
     n_policies: int | None
@@ -44,11 +44,11 @@ class InstanceSummary:
 
 @dataclass(frozen=True, eq=False)
 class Rho:
-    """One complexity at ε, plain (ρ) or with actions weighted by their noise (ρ_σ).
+    """One complexity at ε, unweighted (ρ) or with actions weighted by their noise (ρ_σ).
 
     solution: the bracket on it, and the design that attains the upper end.
-    uniform: what uniform exploration pays instead, or an upper end of that.
-    uniform_lower: a lower end of what uniform exploration pays; equal to `uniform` where the class prices exactly.
+    uniform: the same quantity for uniform exploration, or an upper end of it.
+    uniform_lower: a lower end of that; equal to `uniform` if the class prices exactly.
     """
 
     solution: Solution
@@ -68,16 +68,16 @@ class Rho:
 
 @dataclass(frozen=True)
 class SampleBounds:
-    """Numbers of samples; each is explained at the function of its name in `pacbandits.complexity.lower_bounds`.
+    """Bounds in samples; each is explained at the function of its name in `pacbandits.complexity.lower_bounds`.
 
-    lower_bound: no algorithm takes fewer; None where that is no theorem.
-    lower_bound_paper: the same as the paper has it; None unless ε = 0 and noise is Gaussian of variance 1.
+    lower_bound: on the samples of any algorithm; None where it is not a theorem.
+    lower_bound_paper: the same as printed in the paper; None unless ε = 0 and noise is Gaussian of variance 1.
     upper_bound: the main theorem with constant 1.
     minimax_bound: the minimax theorem with constant 1.
-    confidence_price: a yardstick, confidence alone.
-    union_price: a yardstick, a union bound over the class and the best design.
+    confidence_price: a yardstick, the cost of confidence alone.
+    union_price: a yardstick, the cost of a union bound over the class with the best design.
     union_price_uniform: the same with uniform exploration.
-    low_regret_bound: what any low-regret algorithm takes; None unless this is the paper's hard instance.
+    low_regret_bound: on the samples of any low-regret algorithm; None unless this is the paper's hard instance.
     """
 
     lower_bound: float | None
@@ -92,11 +92,11 @@ class SampleBounds:
 
 @dataclass(frozen=True)
 class TrivialBounds:
-    """Numbers of samples for the trivial class.
+    """Bounds in samples for the trivial class.
 
-    lower: no algorithm takes fewer; None unless ε = 0 and noise is Gaussian of variance 1.
+    lower: on the samples of any algorithm; None unless ε = 0 and noise is Gaussian of variance 1.
     upper: the paper's corollary with constant 1.
-    minimax: what some instance needs, constant 1.
+    minimax: the samples that some instance needs, constant 1.
     """
 
     lower: float | None
@@ -106,12 +106,12 @@ class TrivialBounds:
 
 @dataclass(frozen=True)
 class DisagreementBounds:
-    """Disagreement coefficients at ε, and what they say of ρ.
+    """Disagreement coefficients at ε, and the bounds on ρ that follow from them.
 
     policy: C_pol(ε).
     cost_sensitive: C_csc(ε).
-    policy_bound: ρ is at most this, by C_pol; None unless ε > 0 and 0 < Δ_uniform.
-    cost_sensitive_bound: ρ is at most this, by C_csc; None unless ε > 0.
+    policy_bound: an upper bound on ρ, by C_pol; None unless ε > 0 and 0 < Δ_uniform < ∞.
+    cost_sensitive_bound: an upper bound on ρ, by C_csc; None unless ε > 0.
     """
 
     policy: float
@@ -120,16 +120,15 @@ class DisagreementBounds:
     cost_sensitive_bound: float | None
 
 
-# Notes on the complexity of a problem: why a number is missing, and what to know about others.
-#
-# Every function returns notes by the names that the numbers have in the JSON.
+# Notes on the complexity of a problem: why a number is missing, and caveats. Every function returns notes by the names
+# of the numbers in the JSON.
 
 
 Notes = dict[str, str]
 
 
 def explain_rhos(rho: Rho, rho_sigma: Rho) -> Notes:
-    """On the brackets, and on what uniform exploration pays."""
+    """Return notes on the brackets on ρ and ρ_σ, and on uniform exploration."""
     notes: Notes = {}
     if rho.uniform_lower < rho.uniform:
         notes["rho_uniform"] = f"an upper end; at least {rho.uniform_lower:.6g}"
@@ -143,7 +142,7 @@ def explain_rhos(rho: Rho, rho_sigma: Rho) -> Notes:
 
 
 def explain_gap(gaps: Gaps) -> Notes:
-    """On the least gap, where it is unknown, infinite or zero."""
+    """Return a note on the smallest gap, if it is unknown, infinite or zero."""
     if gaps.minimum is None:
         return {"min_gap": "the class cannot list its second-best policy"}
     if gaps.minimum == math.inf:
@@ -154,7 +153,7 @@ def explain_gap(gaps: Gaps) -> Notes:
 
 
 def explain_lower_bounds(samples: SampleBounds, instance: InstanceSummary, law: Law) -> Notes:
-    """On lower bounds that are no theorem here."""
+    """Return notes on lower bounds that are not theorems here."""
     notes: Notes = {}
     if samples.lower_bound_paper is None:
         notes["lower_bound_paper"] = _where_printed_bounds_hold(instance)
@@ -171,12 +170,12 @@ def explain_lower_bounds(samples: SampleBounds, instance: InstanceSummary, law: 
 
 
 def _where_printed_bounds_hold(instance: InstanceSummary) -> str:
-    """Why a lower bound of the paper is not shown."""
+    """Return why a lower bound of the paper is not shown."""
     return "a theorem for ε = 0 only" if instance.epsilon > 0 else "a theorem for Gaussian noise of variance 1 only"
 
 
 def explain_trivial_bounds(trivial: TrivialBounds | None, instance: InstanceSummary) -> Notes:
-    """On the bounds of the trivial class, for other classes, for ε > 0 and for other noise than the paper's."""
+    """Return notes on the bounds of the trivial class, for other classes, for ε > 0 and for other noise."""
     if trivial is None:
         names = ("trivial_lower_bound", "trivial_upper_bound", "trivial_minimax_bound")
         return dict.fromkeys(names, "for the trivial class only")
@@ -184,7 +183,7 @@ def explain_trivial_bounds(trivial: TrivialBounds | None, instance: InstanceSumm
 
 
 def explain_disagreement(disagreement: DisagreementBounds | None, instance: InstanceSummary) -> Notes:
-    """On disagreement coefficients and their bounds on ρ."""
+    """Return notes on disagreement coefficients and their bounds on ρ."""
     if disagreement is None:
         coefficients = ("disagreement_policy", "disagreement_cost_sensitive")
         names = (*coefficients, *(f"{name}_bound" for name in coefficients))
@@ -199,7 +198,7 @@ def explain_disagreement(disagreement: DisagreementBounds | None, instance: Inst
 
 
 def explain_low_regret_bound(samples: SampleBounds) -> Notes:
-    """On the bound for low-regret algorithms, which is for one instance only."""
+    """Return a note on the bound for low-regret algorithms, which is for one instance only."""
     if samples.low_regret_bound is not None:
         return {}
     return {"low_regret_bound": "for the paper's hard instance with unit Gaussian noise only"}
@@ -212,7 +211,7 @@ Number = TypeVar("Number", bound=float | None)
 
 
 class _Flat(Generic[Number]):
-    """A number of a group under its name in the JSON: a property that is written in one line."""
+    """A descriptor that reads a number of a group under its name in the JSON."""
 
     def __init__(self, read: Callable[[Complexity], Number]) -> None:
         self.read = read
@@ -227,17 +226,17 @@ class _Flat(Generic[Number]):
 
 @dataclass(frozen=True, eq=False)
 class Complexity:
-    """What a problem costs. What cannot be had is None, and `notes` says why under its name in the JSON.
+    """The complexity of a problem. Missing numbers are None, and `notes` says why under their names in the JSON.
 
-    instance: the problem, the class and the question, in numbers.
+    instance: the sizes and gaps of the problem and the class, with ε and δ.
     gaps: the best policy and the gaps of the others.
-    law: what rewards look like about their means.
+    law: the distribution of rewards around their means.
     rho: ρ_{Π,ε}.
     rho_sigma: ρ_{σ,ε}; the same object as `rho` where all noise has variance 1.
     samples: bounds and yardsticks, in samples.
     trivial: bounds of the trivial class; None for any other class.
-    disagreement: disagreement coefficients; None where each context would need a search of the class.
-    seconds: how long measuring took.
+    disagreement: disagreement coefficients; None if each context would need a search of the class.
+    seconds: the time of the measurement.
 
     Every number is also an attribute under its name in the JSON: `measured.rho_lower` is `measured.rho.lower`.
     """
@@ -302,7 +301,7 @@ class Complexity:
 
     @cached_property
     def notes(self) -> dict[str, str]:
-        """Why a number is None, and a word on some of the others, by their names in the JSON."""
+        """Notes by the names in the JSON: why a number is None, and caveats on others."""
         return {
             **explain_rhos(self.rho, self.rho_sigma),
             **explain_gap(self.gaps),
@@ -313,7 +312,7 @@ class Complexity:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; an infinite number is the string "Infinity"."""
+        """Serialise to JSON-compatible values; an infinite number is the string "Infinity"."""
         names = [name for name, value in vars(Complexity).items() if isinstance(value, _Flat)]
         numbers: dict[str, Any] = {name: _plain(getattr(self, name)) for name in names}
         return {**numbers, "seconds": self.seconds, "notes": self.notes, "best_policy": self.gaps.best.describe()}

@@ -1,4 +1,4 @@
-"""Gaps: how far each policy is from the best one, and how close the closest comes."""
+"""Gaps: the distance of each policy's value from the best, and the smallest of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_scores
 from pacbandits.records import Contexts, Policy
 
-# Values are sums of up to 10⁵ products of doubles: what is no larger than this is rounding, not a gap.
+# Values are sums of up to 10⁵ products of doubles: differences up to this are rounding, not gaps.
 TIED_GAP = 1e-12
 
 
 @runtime_checkable
 class Truth(Protocol):
-    """What theory needs to know of a problem, and no algorithm may: true means and noise.
+    """The truth of a problem, which theory uses and no algorithm may: true means and noise.
 
     population: the N contexts with their probabilities.
     mean_rewards (N, A): r(c, a).
@@ -37,7 +37,7 @@ class Truth(Protocol):
 
 
 def check_truth(truth: object) -> Truth:
-    """Raise unless this tells the truth of a problem."""
+    """Return the truth of a problem; raise InputError if this is not one."""
     return instance(truth, Truth, name="truth", remedy="a Problem is one, as load_problem gives")
 
 
@@ -46,12 +46,12 @@ class Gaps:
     """The best policy and the gaps of the others.
 
     best: π*, one of the best.
-    best_actions (N,): what it does.
+    best_actions (N,): its actions.
     best_value: V(π*).
     scores (N, A): ν_c (r(c, π*(c)) − r(c, a)), whose sum over π's actions is Δ(π).
     minimum: Δ_pol, over policies that differ from π* where contexts can occur: zero for a tie, infinite when none
-        differs, None when the class cannot tell.
-    uniform: Δ_uniform, the least r(c, π*(c)) − r(c, a) over contexts that can occur and a ≠ π*(c): infinite with one
+        differs, None when the class cannot compute it.
+    uniform: Δ_uniform, the smallest r(c, π*(c)) − r(c, a) over contexts that can occur and a ≠ π*(c): infinite with one
         action, negative when π* is not best everywhere.
     """
 
@@ -68,14 +68,14 @@ class Gaps:
         return self.minimum is not None and self.minimum <= TIED_GAP
 
     def floor(self, epsilon: float) -> float:
-        """Δ_ε = max(ε, Δ_pol): every policy that differs has max(Δ, ε) ≥ this. ε alone when Δ_pol is unknown."""
+        """Return Δ_ε = max(ε, Δ_pol) ≤ max(Δ, ε) of policies that differ; ε if Δ_pol is unknown, 0 or infinite."""
         if self.minimum is None or self.minimum == np.inf or self.tied:
             return epsilon
         return max(epsilon, self.minimum)
 
 
 def measure_gaps(truth: Truth, policies: PolicyClass) -> Gaps:
-    """The gaps of a class on a problem. Needs a class whose argmax is exact."""
+    """Return the gaps of a class on a problem. The class's argmax must be exact."""
     if not policies.exact:
         raise InputError("the argmax of this policy class is not exact, so its best policy is not known for sure")
     contexts, rewards = truth.population, truth.mean_rewards
@@ -100,14 +100,14 @@ def measure_gaps(truth: Truth, policies: PolicyClass) -> Gaps:
 
 
 def disagreement_scores(contexts: Contexts, actions: IntArray, *, n_actions: int) -> FloatArray:
-    """Scores (N, A) whose sum over π's actions is P(π(c) ≠ π*(c))."""
+    """Return scores (N, A) whose sum over π's actions is P(π(c) ≠ π*(c))."""
     scores = np.repeat(contexts.weights[:, None], n_actions, axis=1)
     scores[np.arange(len(contexts)), actions] = 0.0
     return scores
 
 
 def table_gaps(actions: np.ndarray[Any, Any], contexts: Contexts, gaps: Gaps) -> tuple[FloatArray, FloatArray]:
-    """Δ(π) and P(π ≠ π*) of every row of a table of actions (K, N): two (K,)."""
+    """Return Δ(π) and P(π ≠ π*) of every row of a table of actions (K, N): two (K,)."""
     differ = disagreement_scores(contexts, gaps.best_actions, n_actions=gaps.scores.shape[1])
     return np.maximum(sum_scores(actions, gaps.scores), 0.0), sum_scores(actions, differ)
 
@@ -118,7 +118,7 @@ def _least_gap(policies: PolicyClass, contexts: Contexts, best: IntArray, scores
     if not possible.any():
         return np.inf
     if policies.holds_every_map:
-        # The cheapest way to differ is on one context (of the set; several rows may be the same context).
+        # The cheapest deviation is on one context (of the set; several rows may be the same context).
         ids = contexts.require_ids(below=policies.n_contexts)
         worth = np.zeros((policies.n_contexts, policies.n_actions))
         mass = np.zeros_like(worth)
@@ -130,8 +130,8 @@ def _least_gap(policies: PolicyClass, contexts: Contexts, best: IntArray, scores
         away = sum_scores(table, differ) > 0
         return float(max(sum_scores(table, scores)[away].min(), 0.0)) if away.any() else np.inf
     if policies.has_frontier:
-        # On the frontier of (disagreement, −gap) the policy of least gap that differs at all comes last: only policies
-        # of smaller gap could dominate it, and those do not differ. Its gap is added up anew, free of rounding.
+        # On the frontier of (disagreement, −gap) the policy of smallest gap that differs at all comes last: only
+        # policies of smaller gap could dominate it, and those do not differ. Its gap is summed anew, free of rounding.
         frontier = policies.frontier(contexts, differ, -scores)
         if not frontier.exact:
             return None
@@ -154,11 +154,11 @@ def _uniform_gap(contexts: Contexts, rewards: FloatArray, best: IntArray) -> flo
 
 
 class Law(Enum):
-    """A family of reward laws, one for each mean; a lower bound is a theorem about one of them.
+    """A family of reward distributions, one for each mean; a lower bound is a theorem about one of them.
 
     GAUSSIAN: normal, of a variance that does not depend on the mean.
     BERNOULLI: 1 with the mean as its probability, else 0.
-    OTHER: neither; what it takes to tell two means apart is not known here.
+    OTHER: neither; the divergence between two means is not known here.
     """
 
     GAUSSIAN = "Gaussian"
@@ -168,7 +168,7 @@ class Law(Enum):
 
 @runtime_checkable
 class LawfulNoise(Protocol):
-    """Noise that says which law it follows."""
+    """Noise with a known law."""
 
     @property
     def law(self) -> Law: ...
@@ -176,14 +176,14 @@ class LawfulNoise(Protocol):
 
 @runtime_checkable
 class NoisyTruth(Protocol):
-    """A truth that has its noise as an object."""
+    """A truth with its noise as an object."""
 
     @property
     def noise(self) -> object: ...
 
 
 def law_of(truth: Truth) -> Law:
-    """The law of a truth's rewards. One that gives variances alone means Gaussian noise of these."""
+    """Return the law of a truth's rewards; Gaussian if the truth gives variances alone."""
     if not isinstance(truth, NoisyTruth):
         return Law.GAUSSIAN
     return truth.noise.law if isinstance(truth.noise, LawfulNoise) else Law.OTHER

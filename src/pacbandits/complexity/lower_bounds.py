@@ -1,4 +1,4 @@
-"""Sample-complexity bounds. Every δ, union bound and constant of the theory page stands here."""
+"""Sample-complexity bounds, with every δ, union bound and constant of the theory page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pacbandits.complexity.gaps import Gaps, Truth
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Design
 
-# How far coin flips are from an instance with another answer: the lower bound for Bernoulli rewards.
+# The divergence of Bernoulli rewards from an instance with another answer, for the lower bound.
 #
 # An algorithm that is right with probability 1 − δ on every Bernoulli instance satisfies, for every instance r' on
 # which another policy π beats π* by more than ε (Kaufmann, Cappé and Garivier 2016, Lemma 1; the proof of Theorem
@@ -24,41 +24,41 @@ from pacbandits.records import Design
 #
 #     E τ · Σ_c ν_c Σ_a p(a|c) kl(r(c, a), r'(c, a)) ≥ log(1/2.4δ),      p(a|c) = E T_{c,a}/(ν_c E τ).
 #
-# So for any alternatives r'_k and any weights λ_k of them that sum to 1, whatever p is,
+# So for any alternatives r'_k and any weights λ_k that sum to 1, for every p,
 #
 #     E τ ≥ log(1/2.4δ)/D(λ),      D(λ) = Σ_c ν_c max_a Σ_k λ_k kl(r(c, a), r'_k(c, a)).
 #
-# Which alternatives and weights are taken decides only how good the bound is, never whether it holds. Here: for each of
-# some policies π the nearest instance on which it leads π* by ε, seen from a design; then the best weights by a linear
-# programme, whose own design is where the next alternatives are seen from.
+# The choice of alternatives and weights affects only how tight the bound is, never its validity. Here: for some
+# policies π, the nearest instance on which π leads π* by ε, measured under a design; then the best weights by a linear
+# programme, whose own design measures the next alternatives.
 #
 # The nearest instance raises the actions of π and lowers those of π* where the two differ: with a multiplier μ,
 # p (x − r)/(x(1 − x)) = ±μ, a quadratic equation in x.
 
 
-optimize: Any = scipy.optimize  # they ship no complete types
+optimize: Any = scipy.optimize  # without complete types
 sparse: Any = scipy.sparse
 special: Any = scipy.special
 
-# Of the table of rivals, policies × contexts: all of a class up to the first, never more than the second.
+# Size limits of the table of rivals, policies × contexts: whole classes up to the first, never more than the second.
 _MAX_LISTED_ENTRIES = 10_000
 _MAX_ENTRIES = 200_000
-# Of a linear programme, alternatives × contexts × actions.
+# Size limit of a linear programme: alternatives × contexts × actions.
 _MAX_PROGRAMME_ENTRIES = 200_000
 _MAX_ROUNDS = 6
 _TOLERANCE = 0.01  # of the divergence, relative
 _LEAST_PROGRESS = 0.005  # of a round, relative
 _BISECTIONS = 40
-_EVEN_SHARE = 0.05  # of the first design, so that no action is out of sight
+_EVEN_SHARE = 0.05  # share of uniform exploration in the first design, so that no action has probability 0
 
 
 def least_coin_divergence(
     truth: Truth, policies: PolicyClass, gaps: Gaps, *, epsilon: float, designs: tuple[Design, ...]
 ) -> float | None:
-    """An upper end of `max_p min_{r'} Σ_c ν_c Σ_a p(a|c) kl(r, r')`, over r' on which a policy leads π* by ε.
+    """Return an upper bound on `max_p min_{r'} Σ_c ν_c Σ_a p(a|c) kl(r, r')`, over r' on which a policy leads π* by ε.
 
-    designs: what says which policies to look at, beside those of a short list, and where to begin. For ε > 0 it wants
-    π* to be the only policy within ε. None where no policy to look at is known; infinite where all act like π*.
+    designs: their supports are the rivals to consider, unless the class is a short list; the search starts from their
+    mean. For ε > 0, π* must be the only policy within ε. None if no rival is known; infinite if all act like π*.
     """
     if gaps.minimum == np.inf:
         return np.inf
@@ -73,9 +73,9 @@ def least_coin_divergence(
 
 @dataclass(frozen=True, eq=False)
 class _CoinFlips:
-    """Contexts that can occur, and where each of K rivals differs from π* there.
+    """Contexts that can occur and on which some of K rivals differ from π*.
 
-    rows (n,): which contexts of the population.
+    rows (n,): their rows in the population.
     weights (n,): ν.
     means (n, A): r.
     best (n,): π*.
@@ -94,7 +94,7 @@ class _CoinFlips:
     def of(cls, truth: Truth, gaps: Gaps, table: IntArray, epsilon: float) -> _CoinFlips:
         occurs = np.flatnonzero(truth.population.weights > 0)
         here = table[:, occurs]
-        differs = (here != gaps.best_actions[occurs]).any(axis=0)  # the rest tells nothing of the rivals
+        differs = (here != gaps.best_actions[occurs]).any(axis=0)  # other contexts do not matter to the rivals
         rows = occurs[differs]
         return cls(
             rows,
@@ -106,7 +106,7 @@ class _CoinFlips:
         )
 
     def divergences(self, propensities: FloatArray) -> FloatArray:
-        """kl(r, r'_k) (K, n, A) of the nearest instances, seen from a design (n, A), on which the rivals lead by ε."""
+        """Return kl(r, r'_k) (K, n, A) of the nearest instances under a design (n, A) on which the rivals lead by ε."""
         rows = np.arange(len(self.weights))
         differ = self.table != self.best
         up, down = self.means[rows, self.table], np.broadcast_to(self.means[rows, self.best], self.table.shape)
@@ -130,7 +130,7 @@ class _CoinFlips:
 
 
 def raise_means(means: FloatArray, strength: FloatArray) -> FloatArray:
-    """The x ≥ r with x − r = m x(1 − x), for means r in [0, 1] and strengths m > 0."""
+    """Return the x ≥ r with x − r = m x(1 − x), for means r in [0, 1] and strengths m > 0."""
     root = np.sqrt((1.0 - strength) ** 2 + 4.0 * strength * means)
     with np.errstate(divide="ignore", invalid="ignore"):
         small = 2.0 * means / ((1.0 - strength) + root)
@@ -139,17 +139,17 @@ def raise_means(means: FloatArray, strength: FloatArray) -> FloatArray:
 
 
 def lower_means(means: FloatArray, strength: FloatArray) -> FloatArray:
-    """The x ≤ r with r − x = m x(1 − x)."""
+    """Return the x ≤ r with r − x = m x(1 − x)."""
     return 1.0 - raise_means(1.0 - means, strength)
 
 
 def kl_of_flips(first: FloatArray, second: FloatArray) -> FloatArray:
-    """kl(x, y) = x log(x/y) + (1 − x) log((1 − x)/(1 − y)), in nats."""
+    """Return kl(x, y) = x log(x/y) + (1 − x) log((1 − x)/(1 − y)), in nats."""
     return special.rel_entr(first, second) + special.rel_entr(1.0 - first, 1.0 - second)
 
 
 def _rivals(truth: Truth, policies: PolicyClass, gaps: Gaps, designs: tuple[Design, ...]) -> IntArray:
-    """Policies (K, N) that differ from π*: all of a short list, else the supports of the designs."""
+    """Return policies (K, N) that differ from π*: all of a short list, else the supports of the designs."""
     contexts = truth.population
     if policies.lists_policies and len(policies) * len(contexts) <= _MAX_LISTED_ENTRIES:
         table = np.asarray(policies.actions(contexts), dtype=np.int64)
@@ -167,7 +167,7 @@ def _rivals(truth: Truth, policies: PolicyClass, gaps: Gaps, designs: tuple[Desi
 
 
 def _first_design(truth: Truth, designs: tuple[Design, ...]) -> FloatArray:
-    """The mean of the designs (N, A), with a little of everything."""
+    """Return the mean of the designs (N, A), mixed with a little uniform exploration."""
     n_actions = truth.mean_rewards.shape[1]
     even = np.full(truth.mean_rewards.shape, 1.0 / n_actions)
     if not designs:
@@ -178,11 +178,11 @@ def _first_design(truth: Truth, designs: tuple[Design, ...]) -> FloatArray:
 
 
 def _search(flips: _CoinFlips, propensities: FloatArray) -> float:
-    """The least D(λ) found from a first design (n, A).
+    """Return the smallest D(λ) found from a first design (n, A).
 
-    Each round adds the alternatives nearest as seen from a design half-way between the best one so far and the one that
-    the linear programme likes, which alone would leave actions out altogether. It ends where the least divergence that
-    a design reaches is within a share of D, or a round gains next to nothing.
+    Each round adds the nearest alternatives under a design halfway between the best one so far and the linear
+    programme's, which alone would give some actions probability 0. It ends when the smallest divergence that a design
+    reaches is within `_TOLERANCE` of D, or a round gains almost nothing.
     """
     size = max(_MAX_PROGRAMME_ENTRIES // flips.means.size, 1)
     kept = np.empty((0, *flips.means.shape))
@@ -203,16 +203,16 @@ def _search(flips: _CoinFlips, propensities: FloatArray) -> float:
 
 
 def _best_weights(weights: FloatArray, divergences: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The λ (K,) of least D(λ) for divergences (K, n, A), and the design (n, A) that is best against it.
+    """Return the λ (K,) of smallest D(λ) for divergences (K, n, A), and the design (n, A) that is best against it.
 
-    minimise Σ_c ν_c y_c subject to y_c ≥ Σ_k λ_k d_k(c, a), Σ λ = 1; the design is read off the multipliers.
+    minimise Σ_c ν_c y_c subject to y_c ≥ Σ_k λ_k d_k(c, a), Σ λ = 1; the design follows from the multipliers.
     """
     k, n, n_actions = divergences.shape
     even: FloatArray = np.full((n, n_actions), 1.0 / n_actions)
     alike: FloatArray = np.full((k,), 1.0 / k)
     if k == 1:
         return alike, even
-    # Scaled to the size of one: solvers have absolute tolerances.
+    # Scaled to about 1, as solvers have absolute tolerances.
     scale = float(np.einsum("kna,n->k", divergences, weights).min()) or 1.0
     rows = divergences.reshape(k, n * n_actions).T / scale
     heights = -sparse.kron(sparse.eye(n), np.ones((n_actions, 1)))
@@ -233,14 +233,14 @@ def _best_weights(weights: FloatArray, divergences: FloatArray) -> tuple[FloatAr
     return shares / float(shares.sum()), np.where(total > 0, design / np.where(total > 0, total, 1.0), even)
 
 
-# Sample-complexity bounds: formulas only. Every δ, union bound and constant of the theory page stands here.
+# Sample-complexity bounds: formulas only.
 #
 # The lower bounds are theorems with their constants. The upper bounds of the paper hold up to an absolute constant that
-# it does not state; they are evaluated with constant 1 and say so.
+# it does not state; they are evaluated with constant 1.
 
 
 def least_divergence(delta: float) -> float:
-    """log(1/(2.4δ)), no more than kl(1 − δ, δ) (Kaufmann, Cappé and Garivier 2016); 0 where it would be negative."""
+    """Return log(1/(2.4δ)) ≤ kl(1 − δ, δ) (Kaufmann, Cappé and Garivier 2016), or 0 if it is negative."""
     return max(-math.log(2.4) - math.log(delta), 0.0)
 
 
@@ -249,20 +249,20 @@ def lower_bound(rho_sigma: float, *, delta: float) -> float:
 
     Between an instance and the nearest one on which π beats π*, the divergence of n samples under the design p is
     n Δ(π)²/(2 V_π(p)); so n ≥ 2 log(1/2.4δ) max_π V_π/Δ(π)². For ε > 0 it holds when π* is the only ε-optimal policy,
-    with (Δ(π) + ε)² in the place of Δ(π)².
+    with (Δ(π) + ε)² instead of Δ(π)².
 
-    With a tie at ε = 0 it says ∞ for δ < 1/2.4, which is right for δ < 1/2: were E τ finite, instances near enough,
-    on which one or the other is the only best policy, could not be told apart, and both would have to be the answer
-    with probability 1 − δ.
+    With a tie at ε = 0 it is ∞ for δ < 1/2.4, which is right for δ < 1/2: if E τ were finite, sufficiently near
+    instances, on which one or the other is the only best policy, could not be distinguished, and both would have to be
+    the answer with probability 1 − δ.
 
-    It is about algorithms that are right whatever the means are: one that relies on means within [0, 1] need not be so
-    on the nearest instance, where that leaves [0, 1].
+    It is about algorithms that are right for all means: one that relies on means within [0, 1] need not be right on
+    the nearest instance, if that leaves [0, 1].
     """
     return _times(2.0 * rho_sigma, least_divergence(delta))
 
 
 def coin_lower_bound(divergence: float, *, delta: float) -> float:
-    """`E τ ≥ log(1/2.4δ)/D` for Bernoulli rewards, D no less than the divergence a sample can give (`coin_flips`)."""
+    """`E τ ≥ log(1/2.4δ)/D` for Bernoulli rewards; D: an upper bound on the divergence per sample."""
     least = least_divergence(delta)
     if least == 0:
         return 0.0
@@ -272,7 +272,7 @@ def coin_lower_bound(divergence: float, *, delta: float) -> float:
 def paper_lower_bound(rho: float, *, delta: float) -> float:
     """`E τ ≥ ρ_{Π,0} log(1/2.4δ)`, Theorem `lower_bound` as printed: Gaussian noise of variance 1, and ε = 0.
 
-    For other noise it is no theorem: rewards in [0, 1] have a variance of at most 1/4, and fewer samples can do.
+    For other noise it is not a theorem: rewards in [0, 1] have variance at most 1/4, and fewer samples can suffice.
     """
     return _times(rho, least_divergence(delta))
 
@@ -302,26 +302,26 @@ def minimax_bound(*, n_actions: int, log_size: float, delta: float, epsilon: flo
 
 
 def confidence_price(rho_sigma: float, *, delta: float) -> float:
-    """`2 ρ_{σ,ε} log(1/2.4δ)`: the price of confidence alone. The lower bound when ε = 0; for ε > 0 a yardstick."""
+    """`2 ρ_{σ,ε} log(1/2.4δ)`: the cost of confidence alone. The lower bound when ε = 0; for ε > 0 a yardstick."""
     return _times(2.0 * rho_sigma, least_divergence(delta))
 
 
 def union_price(rho_sigma: float, *, log_size: float, delta: float) -> float:
-    """`2 ρ_{σ,ε} log(|Π|/δ)`: the price of a union bound paid in full. A yardstick, not a bound."""
+    """`2 ρ_{σ,ε} log(|Π|/δ)`: the cost of a full union bound. A yardstick, not a bound."""
     return _times(2.0 * rho_sigma, log_size - math.log(delta))
 
 
 def least_regret(m: int, *, gap: float, divergence: float, delta: float) -> float:
-    """`m Δ log(1/2.4δ)/D`: the reward that whoever gets sure of the best policy loses on the hard instance.
+    """`m Δ log(1/2.4δ)/D`: the least regret on the hard instance of an algorithm that is sure of the best policy.
 
-    In each of the m contexts the wrong action, which loses Δ, is played log(1/2.4δ)/D times or more on average, D the
-    divergence of its rewards from ones that are worth 2Δ more (proof of Theorem `inefficient-low-regret`).
+    In each of the m contexts the wrong action, which loses Δ, is played at least log(1/2.4δ)/D times on average, D the
+    divergence of its rewards from ones worth 2Δ more (proof of Theorem `inefficient-low-regret`).
     """
     return m * gap * least_divergence(delta) / divergence
 
 
 def low_regret_bound(m: int, *, gap: float, delta: float, divergence: float | None = None) -> float:
-    """What any algorithm of minimax regret needs on the hard instance: √(α|A| E τ) when it stops, α = log m.
+    """Return the samples of any algorithm of minimax regret √(α|A| E τ), α = log m, on the hard instance.
 
         E τ ≥ (m Δ log(1/2.4δ)/D)²/(2α) = m² Δ⁻² log²(1/2.4δ)/(8α)
 
@@ -336,8 +336,8 @@ def low_regret_bound(m: int, *, gap: float, delta: float, divergence: float | No
 def trivial_sum(gaps: FloatArray, weights: FloatArray) -> float:
     """`max_c (1/ν_c) Σ_a Δ_{c,a}⁻²` over contexts that can occur, for gaps (N, A) whose best action has gap 0.
 
-    The sum of the trivial-class bounds. The best action enters with the least gap of the others (corrections, row 16),
-    as otherwise the sum is infinite; infinite all the same when another action ties.
+    The sum of the trivial-class bounds. The best action enters with the smallest gap of the others (corrections, row
+    16), as otherwise the sum is infinite; it is infinite all the same if another action ties.
     """
     matter: BoolArray = weights > 0
     ordered = np.sort(gaps[matter], axis=1)
@@ -375,5 +375,5 @@ def trivial_minimax_bound(*, n_contexts: int, n_actions: int, epsilon: float, de
 
 
 def _times(a: float, b: float) -> float:
-    """a·b with 0·∞ = 0."""
+    """Return a·b with 0·∞ = 0."""
     return 0.0 if a == 0 or b == 0 else a * b

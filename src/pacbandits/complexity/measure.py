@@ -33,7 +33,7 @@ from pacbandits.policies.base import PolicyClass, Searches, check_class, check_m
 from pacbandits.progress import Progress, listener, prefixed
 from pacbandits.records import Contexts
 
-# Of a class that only its oracles know, as counted on problems of trees; up to several times as many.
+# Searches of a class without a list of policies, as counted on problems of trees; sometimes several times as many.
 MEASUREMENT_SEARCHES = Searches(argmaxes=15, frontiers=40)
 
 
@@ -86,7 +86,7 @@ def measure(
 
 
 class TooLongError(Exception):
-    """A measurement took longer than its caller wanted to wait."""
+    """Raised when a measurement takes longer than its caller allows."""
 
 
 def measure_in_time(
@@ -98,7 +98,7 @@ def measure_in_time(
     delta: float,
     progress: Progress | None = None,
 ) -> Complexity:
-    """Measure a problem as `measure` does, or raise TooLongError at the first step after so many seconds."""
+    """Measure a problem as `measure` does; raise TooLongError at the first step after this many seconds."""
     end, tell = time.perf_counter() + seconds, listener(progress)
 
     def go_on(text: str) -> None:
@@ -111,14 +111,14 @@ def measure_in_time(
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What every step of a measurement is given.
+    """The inputs of every step of a measurement.
 
     truth: the problem.
     policies: Π.
-    gaps: the gaps of Π on it.
+    gaps: the gaps of Π.
     epsilon: ε.
     delta: δ.
-    tolerance: the relative gap at which brackets stop; None for the solver's own.
+    tolerance: the relative gap at which brackets stop; None for the solver's default.
     """
 
     truth: Truth
@@ -134,7 +134,7 @@ class _Question:
 
     @property
     def as_in_the_paper(self) -> bool:
-        """Whether its lower bounds are theorems here as they are printed: ε = 0, Gaussian noise of variance 1."""
+        """Whether the paper's lower bounds are theorems here as printed: ε = 0, Gaussian noise of variance 1."""
         return self.epsilon == 0 and has_unit_noise(self.truth)
 
 
@@ -155,7 +155,7 @@ def _describe_instance(asked: _Question) -> InstanceSummary:
 
 
 def _measure_rho(asked: _Question, noise: FloatArray | None, tell: Progress) -> Rho:
-    """ρ_{Π,ε}, or with the noise variances (N, A) ρ_{σ,ε}."""
+    """Measure ρ_{Π,ε}, or with the noise variances (N, A) ρ_{σ,ε}."""
     policies, contexts, gaps, epsilon = asked.policies, asked.contexts, asked.gaps, asked.epsilon
     tell("the best design")
     solution = measure_rho(
@@ -183,9 +183,9 @@ def _bound_samples(asked: _Question, rho: Rho, rho_sigma: Rho) -> SampleBounds:
 
 
 def _lower_bound(asked: _Question, rho: Rho, rho_sigma: Rho) -> float | None:
-    """The lower bound where it is a theorem: rewards are Gaussian or coin flips, and π* is known to be alone within ε.
+    """Return the lower bound if it is a theorem: Gaussian or Bernoulli rewards, and π* known to be alone within ε.
 
-    At ε = 0 it is so in any case: a tie makes the bound infinite.
+    At ε = 0 the latter is not needed: a tie makes the bound infinite.
     """
     law = law_of(asked.truth)
     if law is Law.OTHER:
@@ -210,7 +210,7 @@ def _lower_bound(asked: _Question, rho: Rho, rho_sigma: Rho) -> float | None:
 
 
 def _bound_trivial(asked: _Question) -> TrivialBounds | None:
-    """The bounds of the trivial class; None for any other."""
+    """Return the bounds of the trivial class; None for any other."""
     policies, epsilon, delta = asked.policies, asked.epsilon, asked.delta
     if not policies.holds_every_map:
         return None
@@ -229,7 +229,7 @@ def _bound_trivial(asked: _Question) -> TrivialBounds | None:
 
 
 def _bound_disagreement(asked: _Question) -> DisagreementBounds | None:
-    """Disagreement coefficients; None for classes that would need a search a context."""
+    """Return disagreement coefficients; None for classes that would need a search per context."""
     measured = measure_disagreement(asked.policies, asked.contexts, asked.gaps)
     if measured is None:
         return None
@@ -243,10 +243,10 @@ def _bound_disagreement(asked: _Question) -> DisagreementBounds | None:
 
 
 def _low_regret_bound(asked: _Question) -> float | None:
-    """The bound for low-regret algorithms; None unless this is the paper's hard instance with unit noise.
+    """Return the bound for low-regret algorithms; None unless this is the paper's hard instance with unit noise.
 
-    Contexts may come in any order: policy i alone takes action 1 on a context of its own, every context is as likely,
-    and the best policy's actions are worth Δ each where every other is worth 0.
+    Contexts may have any order: policy i alone takes action 1 on a context of its own, contexts are equally likely,
+    and the best policy's actions have mean Δ each where every other has mean 0.
     """
     truth, weights = asked.truth, asked.contexts.weights
     m = len(weights)
@@ -266,7 +266,7 @@ def _low_regret_bound(asked: _Question) -> float | None:
 
 
 def _square_table(policies: PolicyClass, contexts: Contexts) -> np.ndarray[Any, Any] | None:
-    """The actions of as many policies as there are contexts, of two actions; None for any other class."""
+    """Return the actions of as many policies as there are contexts, with two actions; None for any other class."""
     if not policies.lists_policies or policies.n_actions != 2 or len(policies) != len(contexts):
         return None
     return np.asarray(policies.actions(contexts))

@@ -1,4 +1,4 @@
-"""The instance complexity ρ_{Π,ε}, its noise-weighted form ρ_σ, and what uniform exploration costs instead.
+"""The instance complexity ρ_{Π,ε}, its noise-weighted form ρ_σ, and the same quantities for uniform exploration.
 
     ρ_{Π,ε} = min_p max_π V_π(p; π*) / max(Δ(π), ε)²                  (paper, eq. `rho_star_combinatorial`)
 
@@ -36,7 +36,7 @@ from pacbandits.policies.finite import TablePolicy, sum_scores
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy
 
-# The trivial class: in closed form at ε = 0, and for ε > 0 a relaxation that is nearly exact when contexts are many.
+# The trivial class: in closed form at ε = 0, and for ε > 0 by a relaxation that is nearly exact for many contexts.
 #
 # **ε = 0.** Single-context deviations decide, because (a₁ + a₂)/(b₁ + b₂)² ≤ max(a₁/b₁², a₂/b₂²). With gaps Δ_a of the
 # actions of a context and p_* = p(π*(c)|c), minimising t subject to `σ²_a/p_a + σ²_*/p_* ≤ tΔ_a²` and Σp = 1 gives,
@@ -51,16 +51,16 @@ from pacbandits.records import Contexts, Design, Policy
 # loses at most what one context can add; the policies that attain B are the ones a lower end needs.
 
 
-optimize: Any = scipy.optimize  # it ships no complete types
+optimize: Any = scipy.optimize  # without complete types
 
 # Beyond this many entries in the table of single-context deviations, the design is not written out.
 _MAX_DESIGN_TABLE_ENTRIES = 20_000_000
-# What would be divided by less is divided by this.
+# Lower bound on divisors.
 _MIN_DIVISOR = 1e-150
 
 
 def require_distinct(policies: PolicyClass, contexts: Contexts) -> IntArray:
-    """The ids (n,) of contexts of which each has one row, or a sentence."""
+    """Return the ids (n,) of contexts with one row each; raise InputError if an id occurs twice."""
     ids = contexts.require_ids(below=policies.n_contexts)
     if len(np.unique(ids)) != len(ids):
         raise InputError("the population lists a context id twice; merge its rows and add up their weights")
@@ -73,7 +73,7 @@ class SingleDeviations:
 
     policies: the trivial class.
     best: π*.
-    ids (n,): which context.
+    ids (n,): of the contexts.
     actions (n, A − 1): those other than π*(c).
     weights (n,): ν.
     gaps (n, A − 1): Δ_{c,a} of the actions.
@@ -111,10 +111,10 @@ class SingleDeviations:
         )
 
     def design(self, propensities: FloatArray) -> Design | None:
-        """The design with the given propensities (n, A − 1) of the other actions, on policies that deviate once.
+        """Return the design with the given propensities (n, A − 1) of the other actions, on policies that deviate once.
 
-        κ = p²/σ², as p ∝ √x. An action without noise needs no probability, but may want more of π*(c) than the others
-        do: one of least gap gets what κ is missing. None when it would be too large to write out.
+        κ = p²/σ², as p ∝ √x. An action without noise needs no probability, but may need more of π*(c) than the others:
+        the one of smallest gap gets the missing κ. None if the design would be too large to write out.
         """
         if self.actions.size * self.policies.n_contexts > _MAX_DESIGN_TABLE_ENTRIES:
             return None
@@ -138,7 +138,7 @@ class SingleDeviations:
 def solve_trivial(
     policies: PolicyClass, contexts: Contexts, gaps: Gaps, *, noise: FloatArray | None = None
 ) -> Solution:
-    """ρ_{Π,0} of the trivial class (ρ_σ with `noise` (N, A)) and its design of single-context deviations."""
+    """Return ρ_{Π,0} of the trivial class (ρ_σ with `noise` (N, A)) and its design of single-context deviations."""
     here = SingleDeviations.of(policies, contexts, gaps, noise)
     if policies.n_actions == 1:
         return Solution(Design((), np.empty(0), gaps.best), 0.0, 0.0, 2e-12, 0, 0, note="there is one action only")
@@ -146,7 +146,7 @@ def solve_trivial(
     rho = float((value / here.weights).max())
     design = here.design(propensities)
     note = "" if design is not None else "the design is not written out: it has a policy for every context and action"
-    # Bisection leaves the root to the last digits of a double; the value, at a minimum, is better still.
+    # Bisection finds the root to the last digits of a double; the value, at a minimum, is more precise still.
     design = design or Design((), np.empty(0), gaps.best)
     return Solution(design, rho * (1 - 1e-12), rho, 2e-12, iterations=0, oracle_calls=0, note=note)
 
@@ -154,7 +154,7 @@ def solve_trivial(
 def relax_trivial(
     policies: PolicyClass, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
 ) -> tuple[Design | None, float, tuple[Policy, ...]]:
-    """For ε > 0: a design, the upper end of ρ_{Π,ε} it proves, and policies that make the lower end nearly as large."""
+    """For ε > 0, return a design, its upper end for ρ_{Π,ε}, and policies that make the lower end nearly as large."""
     here = SingleDeviations.of(policies, contexts, gaps, noise)
 
     def bound(log_slope: float) -> float:
@@ -162,7 +162,7 @@ def relax_trivial(
         levels, _ = _levels(here, slope)
         return (slope * epsilon + float(here.weights @ levels)) / epsilon**2
 
-    # Slopes of interest lie between 0 and the steepest that any context can want: 4·A/ε is beyond it.
+    # Relevant slopes lie between 0 and the steepest that any context can need: 4·A/ε is beyond it.
     top = np.log(
         16.0 * policies.n_actions * max(float(here.noise.max()), float(here.best_noise.max()), 1e-12) / epsilon
     )
@@ -174,14 +174,14 @@ def relax_trivial(
 
 
 def _levels(here: SingleDeviations, slope: float) -> tuple[FloatArray, FloatArray]:
-    """`min_p max_a (σ²_a/p_a + σ²_*/p_* − sΔ_a)₊` of every context (n,), and the propensities (n, A − 1) there."""
+    """Return `min_p max_a (σ²_a/p_a + σ²_*/p_* − sΔ_a)₊` of every context (n,), and its propensities (n, A − 1)."""
     levels, shares = np.empty(len(here.gaps)), np.empty_like(here.gaps)
     _level_rows(slope * here.gaps, here.noise, here.best_noise, levels, shares)
     return levels, shares
 
 
 def _solve_level(limits: FloatArray, noise: FloatArray, best_noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The least total probability (n,) that keeps `σ²_a/p_a + σ²_*/p_* ≤ L_a`, and the shares (n, A − 1) of it."""
+    """Return the smallest total probability (n,) with `σ²_a/p_a + σ²_*/p_* ≤ L_a`, and its shares (n, A − 1)."""
     totals, shares = np.empty(len(limits)), np.empty_like(limits)
     _total_rows(limits, noise, best_noise, totals, shares)
     return totals, shares
@@ -202,7 +202,7 @@ def _least_total(limits: FloatArray, rise: float, noise: FloatArray, best_noise:
             low = middle
         else:
             high = middle
-    # Without noise on the best action, it needs no probability and w may be as large as we like.
+    # Without noise the best action needs no probability, and w may be arbitrarily large.
     total = 1.0 / max(low, _MIN_DIVISOR) if best_noise > 0.0 else 0.0
     for a in range(limits.shape[0]):
         shares[a] = noise[a] / max(limits[a] + rise - best_noise * low, _MIN_DIVISOR)
@@ -240,9 +240,9 @@ def _level_rows(
 def _worst_policies(
     here: SingleDeviations, levels: FloatArray, propensities: FloatArray, *, count: int = 400
 ) -> tuple[Policy, ...]:
-    """Policies that deviate wherever the level is positive, each action as often as the worst case would: m ∝ p²/σ².
+    """Return policies that deviate wherever the level is positive, with worst-case action frequencies m ∝ p²/σ².
 
-    Systematic sampling: in each context the actions are dealt out evenly over the policies, in a shuffled order.
+    Systematic sampling: in each context the actions are spread evenly over the policies, in a shuffled order.
     """
     rng = np.random.default_rng(0)  # part of the solver, not of any experiment
     base = here.best(Contexts.finite(here.policies.n_contexts))
@@ -255,7 +255,7 @@ def _worst_policies(
     return tuple(TablePolicy(table, n_actions=here.policies.n_actions, name="trivial") for table in tables)
 
 
-# Up to so many, the trivial class is small enough for column generation alone, and its relaxation loose.
+# Up to this size, column generation alone suffices for the trivial class, and its relaxation is loose.
 _MAX_CONTEXTS_WITHOUT_RELAXATION = 30
 
 
@@ -269,7 +269,7 @@ def measure_rho(
     tolerance: float | None = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """A bracket on ρ_{Π,ε} and the design that attains its upper end; with `noise` (N, A), on ρ_σ."""
+    """Return a bracket on ρ_{Π,ε} and the design that attains its upper end; with `noise` (N, A), on ρ_σ."""
     epsilon = check_epsilon(epsilon)
     if epsilon == 0 and gaps.tied:
         return _tied(policies, contexts, gaps, noise)
@@ -298,10 +298,10 @@ def measure_lower_rho(
     noise: FloatArray | None = None,
     tolerance: float | None = None,
 ) -> Solution:
-    """A bracket on `min_p max_π V_π(p; π*)/(Δ(π) + ε)²`, which stands in the lower bound for ε > 0.
+    """Return a bracket on `min_p max_π V_π(p; π*)/(Δ(π) + ε)²`, the complexity in the lower bound for ε > 0.
 
     When π* is the only ε-optimal policy, an instance on which some π beats it by more than ε must move the difference
-    of the two from −Δ(π) to ε (see `bounds.lower_bound`).
+    of the two from −Δ(π) to ε (see `lower_bounds.lower_bound`).
     """
     task = _task(policies, contexts, gaps, Shifted(epsilon, slope=1.0), noise)
     return solve_design(task, tolerance=tolerance)
@@ -310,9 +310,9 @@ def measure_lower_rho(
 def measure_uniform_rho(
     policies: PolicyClass, contexts: Contexts, gaps: Gaps, *, epsilon: float, noise: FloatArray | None = None
 ) -> tuple[float, float]:
-    """`max_π V_π(p; π*)/max(Δ(π), ε)²` at p = 1/A, what a plain randomised trial has to resolve: its two ends.
+    """Return a bracket on `max_π V_π(p; π*)/max(Δ(π), ε)²` at p = 1/A, the complexity of uniform exploration.
 
-    They are equal where the class prices exactly (and then free of the rounding that upper ends allow for).
+    The ends are equal if the class prices exactly (and then free of the rounding margin of upper ends).
     """
     if epsilon == 0 and gaps.tied:
         return np.inf, np.inf
@@ -361,21 +361,21 @@ def _noisy_tie(policies: PolicyClass, contexts: Contexts, gaps: Gaps, noise: Flo
     return False
 
 
-# Disagreement coefficients and what they say of ρ (Corollary `disagree_coeff`).
+# Disagreement coefficients, and the bounds on ρ that follow from them (Corollary `disagree_coeff`).
 #
 #     C_pol(ε₀) = sup_{ε ≥ ε₀} P(∃π: π(c) ≠ π*(c), P(π ≠ π*) ≤ ε)/ε
 #     C_csc(ε₀) = sup_{ε ≥ ε₀} P(∃π: π(c) ≠ π*(c), Δ(π) ≤ ε)/ε
 #
-# A context joins the region of disagreement at the least radius of a policy that differs on it, so both suprema are
-# taken at those radii (or at ε₀).
+# A context joins the region of disagreement at the smallest radius of a policy that differs on it, so both suprema are
+# attained at those radii (or at ε₀).
 
 
 @dataclass(frozen=True, eq=False)
 class DisagreementRegion:
-    """When each context joins the region of disagreement.
+    """The radii at which each context joins the region of disagreement.
 
-    policy_radius (N,): the least P(π ≠ π*) of a policy that differs there; infinite where none does.
-    cost_radius (N,): the least Δ(π) of a policy that differs there; infinite where none does.
+    policy_radius (N,): the smallest P(π ≠ π*) of a policy that differs there; infinite where none does.
+    cost_radius (N,): the smallest Δ(π) of a policy that differs there; infinite where none does.
     weights (N,): ν.
     """
 
@@ -403,7 +403,7 @@ class DisagreementRegion:
 
 
 def measure_disagreement(policies: PolicyClass, contexts: Contexts, gaps: Gaps) -> DisagreementRegion | None:
-    """The radii of every context; None for classes that would need a search a context."""
+    """Return the radii of every context; None for classes that would need a search per context."""
     if policies.holds_every_map:
         require_distinct(policies, contexts)
         others = np.ones(gaps.scores.shape, dtype=bool)

@@ -1,15 +1,15 @@
 """Column generation: the ratio form over classes that only an oracle can search.
 
-Solve the ratio form on a small pool, ask the class which policies that design serves worst, add them, repeat. The
-pool's value is a lower end for the class (fewer policies, smaller maximum), the pricing's bound an upper end. Three
-things make it converge in tens of rounds where the plain method takes hundreds:
+Solve the ratio form on a small pool, ask the class for the policies with the largest cost under that design, add them,
+repeat. The pool's value is a lower end for the class (fewer policies, smaller maximum), the pricing's bound an upper
+end. Three techniques make it converge in tens of rounds where the plain method takes hundreds:
 
-- **A floor.** The pool's design is solved with a probability floor κ/A even where the caller asks for none, so that no
-  policy outside the pool can look infinitely bad; κ falls with the gap. Both ends stay rigorous: `p = (1 − κ)p₀ + κ/A`
+- **A floor.** The pool's design is solved with a probability floor κ/A even if the caller asks for none, so that no
+  policy outside the pool can have infinite cost; κ falls with the gap. Both ends stay rigorous: `p = (1 − κ)p₀ + κ/A`
   inflates no variance by more than 1/(1 − κ), so the optimum without the floor is at least 1 − κ times the one with it,
   and the upper end belongs to the design that is returned.
 - **Averaging.** The class is priced not at the pool's newest weights but halfway between them and the last ones priced.
-- **Many columns.** Each round adds dozens of badly served policies from all over the class, not the worst alone.
+- **Many columns.** Each round adds dozens of costly policies from all over the class, not the costliest alone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from pacbandits.records import Contexts, Design, Policy
 # The pool of column generation: policies found so far, with weights that solve the ratio form on them.
 
 
-# A pool whose table has more entries than this sheds policies of negligible weight, unless they joined in the last few
-# rounds. Whatever the number of contexts, that happens to no pool below the one size and to every pool above the other.
+# A pool whose table has more entries than this drops policies of negligible weight, unless they joined in the last few
+# rounds. For any number of contexts, pools up to the first size below are never reduced, and pools above the second
+# always are.
 _MAX_TABLE_ENTRIES = 2_000_000
 _MIN_SHEDDING_POOL_SIZE = 600
 _MAX_SPARED_POOL_SIZE = 3000
@@ -40,28 +41,28 @@ _ROUNDS_OF_GRACE = 3
 _NEGLIGIBLE_WEIGHT_SHARE = 1e-4
 
 
-# Where what is known beyond a pool's contexts takes nearly all of a variance away, this share of it is left.
+# Corrections from contexts beyond the pool's leave at least this share of a variance.
 _LEAST_CORRECTED_SHARE = 0.05
 
 
 class Beyond(Protocol):
-    """What is known of policies beyond the contexts that a pool is solved on, where those are some of many."""
+    """Knowledge of policies on all contexts, where a pool is solved on a sample of them."""
 
     def gap(self, policy: Policy) -> float:
-        """Δ_π on all contexts."""
+        """Return Δ_π on all contexts."""
         ...
 
     def added(self, policy: Policy) -> float:
-        """What V_π is larger by on all contexts than on those of the pool."""
+        """Return V_π on all contexts less V_π on those of the pool."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class _Corrected:
-    """An objective whose variances are corrected by what is known beyond its contexts.
+    """An objective whose variances are corrected by sums over all contexts.
 
     objective: on the contexts of the pool.
-    added (K,): to the variances of the policies of its table.
+    added (K,): the corrections of the variances of the policies in its table.
     """
 
     objective: Objective
@@ -74,21 +75,21 @@ class _Corrected:
 
 
 class Pool:
-    """The policies found so far and how they are weighted, K policies on N contexts.
+    """The policies found so far and their weights, K policies on N contexts.
 
-    policies: themselves.
-    actions (K, N): what they do.
+    policies: the policies.
+    actions (K, N): their actions.
     urgency (K,): u_π = 1/d(Δ_π)².
     weights (K,): the newest λ.
     averaged (K,): the λ at which the class was priced last.
-    added (K,): what their variances are corrected by.
-    age (K,): for how many rounds each has been here.
+    added (K,): the corrections of their variances.
+    age (K,): the rounds since each was added.
     soft: the objective with the floor of the last solution.
-    evaluations: how often the objective was evaluated in all.
+    evaluations: the total number of evaluations of the objective.
     """
 
     def __init__(self, here: Possible, *, scale: GapScale, beyond: Beyond | None = None) -> None:
-        """beyond: what is known of policies on more contexts than these."""
+        """Make an empty pool; beyond: knowledge of policies on more contexts than these."""
         objective = here.objective
         self.beyond = beyond
         self.objective = objective
@@ -108,7 +109,7 @@ class Pool:
         self.evaluations = 0
 
     def add(self, policies: tuple[Policy, ...]) -> int:
-        """Add those that differ from the reference and from the pool; returns how many."""
+        """Add those that differ from the reference and from the pool; return how many."""
         fresh: list[np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]] = []
         urgency: list[float] = []
         added: list[float] = []
@@ -141,12 +142,12 @@ class Pool:
         return len(fresh)
 
     def learn(self, beyond: Beyond) -> None:
-        """More is known now of policies on more contexts: gaps are what they were, variances are corrected anew."""
+        """Correct the variances by new sums over all contexts; gaps stay the same."""
         self.beyond = beyond
         self.added = np.array([beyond.added(policy) for policy in self.policies])
 
     def solve(self, *, floor: float, least_floor: float, precision: float) -> float:
-        """Solve the pool to a relative gap of `precision`; returns a lower end for the class.
+        """Solve the pool to a relative gap of `precision`; return a lower end for the class.
 
         floor: κ of p = (1 − κ)p₀ + κ/A, with which the pool is solved.
         least_floor: a smaller κ, with which the solution is evaluated once more, as it may prove more.
@@ -165,7 +166,7 @@ class Pool:
         return max(solved.lower * discount, value * hard_discount)
 
     def average(self, *, share: float) -> FloatArray:
-        """Weights (pool,) between the last ones priced and the newest, of which they take the given share."""
+        """Return weights (pool,) between the last ones priced and the newest, which count by the given share."""
         self._shed()
         share = share if self.averaged.sum() > 0 else 1.0
         averaged = share * self.weights + (1.0 - share) * self.averaged
@@ -174,28 +175,28 @@ class Pool:
         return self.averaged
 
     def costs(self, weights: FloatArray) -> FloatArray:
-        """Scores (N, A) whose sum over π's actions is V_π under the design of the weights."""
+        """Return scores (N, A) whose sum over π's actions is V_π under the design of the weights."""
         return self.soft.costs(self.soft.propensities(self.actions, weights * self.urgency))
 
     def designer(self, weights: FloatArray, reference: Policy) -> Callable[[], Design]:
-        """Makes the design of the weights (pool,), for any context, whatever becomes of the pool until then."""
+        """Return a function that makes the design of the weights (pool,), unaffected by later changes of the pool."""
         used = np.flatnonzero(weights > 0)
         support, kappa, floor = tuple(self.policies[i] for i in used), (weights * self.urgency)[used], self.soft.floor
         return lambda: Design(support, kappa, reference, floor=floor)
 
     def _evaluating(self, objective: Objective) -> Evaluates:
-        """What the pool's weights are solved with."""
+        """Return the objective with which the pool's weights are solved."""
         return objective if self.beyond is None else _Corrected(objective, self.added)
 
     def _soften(self, share: float) -> tuple[Objective, float]:
-        """The objective with at least the given floor, and what its optimum must be multiplied by."""
+        """Return the objective with at least the given floor, and the factor from its optimum to a lower end."""
         floor = share / self.objective.n_actions
         if self.objective.floor >= floor:
             return self.objective, 1.0
         return replace(self.objective, floor=floor), 1.0 - share
 
     def _shed(self) -> None:
-        """Forget policies of negligible weight once the pool is large; the class offers them again if they matter."""
+        """Drop policies of negligible weight once the pool is large; the class offers them again if they matter."""
         largest = np.clip(_MAX_TABLE_ENTRIES / len(self.contexts), _MIN_SHEDDING_POOL_SIZE, _MAX_SPARED_POOL_SIZE)
         if len(self.policies) <= largest:
             return
@@ -209,25 +210,24 @@ class Pool:
         self.weights, self.averaged, self.added = self.weights[keep], self.averaged[keep], self.added[keep]
 
 
-# Pricing: which policies of a class does a design serve worst, and how badly at the most?
+# Pricing: the policies of a class with the largest cost under a design, and an upper bound on that cost.
 #
 # Given costs (N, A) whose sum over π's actions is V_π(p; q), and gap scores (N, A) whose sum is Δ_π, find policies of
-# large `V_π / d(Δ_π)²` and an upper bound on its maximum over the whole class. A class that is asked with sums in the
-# place of scores (`pacbandits.policies.summation`) gets sums of both.
+# large `V_π / d(Δ_π)²` and an upper bound on its maximum over the whole class. A class that takes sums instead of
+# scores (`pacbandits.policies.summation`) gets sums of both.
 
 
-# Sums over a hundred thousand contexts carry rounding of about this size, relative to their largest term; upper ends
-# are widened by it.
+# Rounding of sums over a hundred thousand contexts, relative to their largest term; upper ends are widened by it.
 _PRICE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class DesignPrice:
-    """How badly a design serves a class at the most.
+    """The largest cost of a class's policies under a design.
 
     upper: no policy of the class has a larger ratio.
-    find: looks for some policies with large ratios, which takes as long as the bound does and is not always asked for.
-    attain: the largest ratio among them, added up anew.
+    find: finds policies with large ratios; as slow as the bound, and not always needed.
+    attain: returns the largest ratio among them, summed anew.
     oracle_calls: calls to the class.
     """
 
@@ -238,7 +238,7 @@ class DesignPrice:
 
     @cached_property
     def policies(self) -> tuple[Policy, ...]:
-        """Some with large ratios, the worst served first."""
+        """Policies with large ratios, the largest first."""
         return self.find()
 
     @cached_property
@@ -251,20 +251,20 @@ Pricing = Callable[[Contexts, FloatArray, FloatArray, GapScale], DesignPrice]
 
 
 def best_pricing(policies: PolicyClass) -> Pricing:
-    """Pricing by frontier where the class has one, else by argmax alone."""
+    """Return pricing by frontier if the class has one, else by argmax alone."""
     return price_by_frontier(policies) if policies.has_frontier else price_by_argmax(policies)
 
 
 def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
-    """Exact pricing: the ratio rises with V and falls with Δ, so its maximum lies on the frontier of (V, −Δ)."""
+    """Price by the frontier of (V, −Δ), on which the ratio is largest, as it rises with V and falls with Δ."""
 
     def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
         frontier = policies.frontier(contexts, costs, -gaps)
         differing = costs[costs > 0]
-        least = float(differing.min()) if differing.size else 0.0  # of the variances of policies that differ at all
+        least = float(differing.min()) if differing.size else 0.0  # smallest variance of a policy that differs at all
 
         def ratio(variances: FloatArray, minus_gaps: FloatArray) -> FloatArray:
-            # What is smaller than any real difference is rounding.
+            # Values below any real difference are rounding.
             return _ratios(np.where(variances < least / 2, 0.0, variances), -minus_gaps, scale)
 
         def attain() -> float:
@@ -281,7 +281,7 @@ def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
         )
         if frontier.exact:
             return price
-        # A frontier rounded outward overstates the ratio; where points are many, their hull may say more.
+        # A frontier rounded outward overstates the ratio; with many points, their hull may give a tighter bound.
         hull = price_by_argmax(policies)(contexts, costs, gaps, scale)
         return DesignPrice(
             min(price.upper, hull.upper),
@@ -294,12 +294,12 @@ def price_by_frontier(policies: PolicyClass, *, most: int = 60) -> Pricing:
 
 
 def price_by_argmax(policies: PolicyClass, *, max_calls: int = 30, precision: float = 1e-3) -> Pricing:
-    """Pricing through argmax alone: `max_π V_π − sΔ_π` for well-chosen slopes s.
+    """Price through argmax alone: `max_π V_π − sΔ_π` for well-chosen slopes s.
 
     A call with slope s finds a vertex of the upper hull of the points (Δ_π, V_π), and proves `V_π ≤ c_s + sΔ_π` for
     every π. The largest value of `min_s (c_s + sΔ)/d(Δ)²` over Δ bounds the ratio. The next slope is that of the known
     hull where that bound is attained, so the two close in on each other; what remains is the distance from the hull
-    to the points inside it, which an argmax cannot see.
+    to the points inside it, which an argmax cannot find.
     """
 
     def price(contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
@@ -347,7 +347,7 @@ class _Hull:
         self.intercepts.append(max(variance - slope * gap, 0.0))
 
     def bound(self) -> tuple[float, float]:
-        """The largest `min_s (c_s + sΔ)/d(Δ)²` over Δ ≥ 0, and the Δ where it is attained."""
+        """Return the largest `min_s (c_s + sΔ)/d(Δ)²` over Δ ≥ 0, and the Δ where it is attained."""
         c, s = np.array(self.intercepts), np.array(self.slopes)
         if not self.scale(np.zeros(1))[0] > 0:
             # With d(0) = 0 even sΔ/d(Δ)² grows without bound as Δ falls: lines alone prove nothing, unless V = 0.
@@ -361,9 +361,9 @@ class _Hull:
         return float(ratios[top]), float(where[top])
 
     def slope_at(self, where: float) -> float | None:
-        """The slope of the known points' upper hull (with the reference at the origin) just above Δ = where.
+        """Return the slope of the known points' upper hull (with the reference at the origin) just above Δ = where.
 
-        None when no new call can tell more there.
+        None if no new call can improve the bound there.
         """
         left, right = self._edge(where)
         if right is None:
@@ -372,7 +372,7 @@ class _Hull:
         return None if slope <= 0 or any(np.isclose(slope, s, rtol=1e-12) for s in self.slopes) else slope
 
     def reached(self, where: float) -> float:
-        """The ratio of the known hull at Δ = where: what the bound can be brought down to."""
+        """Return the ratio of the known hull at Δ = where: a limit for the bound."""
         left, right = self._edge(where)
         if right is None:
             variance = left[1]
@@ -385,7 +385,7 @@ class _Hull:
         return _ratios(np.array(self.variances), np.array(self.gaps), self.scale)
 
     def _edge(self, where: float) -> tuple[tuple[float, float], tuple[float, float] | None]:
-        """The hull's vertex at or before `where`, and the next one (None beyond the last)."""
+        """Return the hull's vertex at or before `where`, and the next one (None beyond the last)."""
         points = sorted({(0.0, 0.0), *zip(np.maximum(self.gaps, 0.0), self.variances, strict=True)})
         hull: list[tuple[float, float]] = []
         for point in points:
@@ -405,21 +405,21 @@ def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, 
 
 
 def _ratios(variances: FloatArray, gaps: FloatArray, scale: GapScale) -> FloatArray:
-    """V/d(Δ)², with 0 where V = 0 (a policy that never differs) and infinity where only d vanishes."""
+    """Return V/d(Δ)², with 0 where V = 0 (a policy that never differs) and infinity where only d vanishes."""
     with np.errstate(divide="ignore"):
         return np.divide(variances, scale(gaps) ** 2, out=np.zeros_like(variances), where=variances > 0)
 
 
-# What the newest weights count for where the class is priced; the last ones priced count for the rest.
+# Share of the newest weights where the class is priced; the last ones priced have the rest.
 _NEWEST_WEIGHTS_SHARE = 0.5
 # The largest κ of the floor κ/A.
 _MAX_FLOOR_SHARE = 0.3
 # The relative gap to which the pool is solved at first.
 _FIRST_PRECISION = 0.02
-# Column generation ends when neither end of the bracket has moved by this share of itself in so many rounds.
+# Column generation ends when neither end of the bracket has moved by this share of itself in this many rounds.
 _MAX_ROUNDS_WITHOUT_PROGRESS = 12
 _MIN_PROGRESS_SHARE = 1e-4
-# In the end, weights below such a share of the largest are left out: the largest share that keeps the bracket.
+# At the end, weights below a share of the largest are dropped: the largest of these shares that keeps the bracket.
 _PRUNED_WEIGHT_SHARES = (1e-2, 1e-3, 1e-4)
 
 
@@ -436,13 +436,13 @@ def solve_columns(
 ) -> Solution:
     """Solve the ratio form over a class known through `pricing`, to a relative gap of `tolerance`.
 
-    seeds: policies to begin with; together they had better take every action somewhere.
-    known: a design, and an upper end that it is known to attain, to improve on.
-    pool: to go on with; an empty one if none is given.
+    seeds: policies to begin with; together they should take every action somewhere.
+    known: a design, and an upper end that it attains, to improve on.
+    pool: to continue with; by default an empty one.
     """
     pool = Pool(task.possible, scale=task.scale) if pool is None else pool
     here, (design, upper) = task.possible, known or (task.uniform_design(), np.inf)
-    make: Callable[[], Design] | None = None  # makes the design of `upper`, where that is of the pool
+    make: Callable[[], Design] | None = None  # makes the design of `upper`, if that is of the pool
     lower, calls, ends = 0.0, 0, list[tuple[float, float]]()
 
     def price(weights: FloatArray) -> DesignPrice:
@@ -472,7 +472,7 @@ def solve_columns(
             progress(f"round {turn + 1}: {words}")
         if gap <= tolerance:
             note = ""
-            for share in _PRUNED_WEIGHT_SHARES:  # fewer policies, if they keep the promise
+            for share in _PRUNED_WEIGHT_SHARES:  # fewer policies, if the bracket stays within tolerance
                 fewer = np.where(weights > share * weights.max(), weights, 0.0)
                 pruned = price(fewer).upper
                 if relative_gap(lower, pruned) <= tolerance:

@@ -1,4 +1,4 @@
-"""The front door of the design solvers: a task in; a design and a bracket out."""
+"""Entry points of the design solvers: they take a task and return a design with a bracket."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pacbandits.policies.finite import sum_scores
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
 
-# Relative gaps at which a bracket is narrow enough, where nothing else is asked for.
+# Default relative gaps at which solvers stop.
 LISTED_TOLERANCE = 1e-5
 ORACLE_TOLERANCE = 0.01
 
 
 def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: Progress | None = None) -> Solution:
-    """The best design by the strongest solver the class allows.
+    """Return the best design by the strongest solver the class allows.
 
     tolerance: relative gap to stop at; by default 1e-5 for enumerated classes and 0.01 for the rest.
     """
@@ -41,7 +41,7 @@ def solve_design(task: DesignTask, *, tolerance: float | None = None, progress: 
 def solve_enumerated(
     task: DesignTask, *, tolerance: float = LISTED_TOLERANCE, max_evaluations: int = 5_000
 ) -> Solution:
-    """The ratio form over every policy of a class that can be listed."""
+    """Solve the ratio form over every policy of a class that can be listed."""
     policies = task.policies
     if not policies.lists_policies:
         raise InputError(f"the class {policies.type_name} cannot be listed; use solve_design or solve_by_pricing")
@@ -69,7 +69,7 @@ def solve_listed(
     tolerance: float = LISTED_TOLERANCE,
     max_evaluations: int = 5_000,
 ) -> Solution:
-    """`min_p max_π V_π(p; q)/d_π²` for an accuracy d (|Π|,) of each policy's own, whatever it was made from."""
+    """Solve `min_p max_π V_π(p; q)/d_π²` for a given accuracy d (|Π|,) of each policy."""
     here = contexts.only(contexts.weights > 0)
     objective = Objective(reference(here), here.weights, np.ones((len(here), policies.n_actions)), floor)
     return _solve_listed(
@@ -128,9 +128,9 @@ def solve_by_pricing(
     known: tuple[Design, float] | None = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """The ratio form through an oracle alone.
+    """Solve the ratio form through an oracle alone.
 
-    seeds: policies to begin with, beside some of each action. known: a design and an upper end that it attains.
+    seeds: policies to begin with, in addition to one per action. known: a design and an upper end that it attains.
     """
     tolerance = positive(tolerance, name="tolerance")
     here = task.possible
@@ -150,14 +150,14 @@ def solve_by_pricing(
 
 
 def price_propensities(task: DesignTask, propensities: FloatArray) -> DesignPrice:
-    """`max_π V_π(p; q)/d(Δ_π)²` for given propensities (n, A): exact for classes that can, else an upper end."""
+    """Return `max_π V_π(p; q)/d(Δ_π)²` for propensities (n, A): exact if the class supports it, else an upper end."""
     here = task.possible
     possible = np.ascontiguousarray(propensities[here.rows])
     return best_pricing(task.policies)(here.contexts, here.objective.costs(possible), here.gaps, task.scale)
 
 
 def action_seekers(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, ...]:
-    """For each action, a policy that takes it as often as the class allows."""
+    """Return for each action a policy that takes it as often as the class allows."""
     seekers: list[Policy] = []
     for action in range(policies.n_actions):
         scores = np.zeros((len(contexts), policies.n_actions))
@@ -167,7 +167,7 @@ def action_seekers(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, .
 
 
 def find_stranger(policies: PolicyClass, contexts: Contexts, reference: IntArray) -> Policy:
-    """A policy that differs from the reference's actions (n,) as often as the class allows."""
+    """Return a policy that differs from the reference's actions (n,) as often as the class allows."""
     scores = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
     scores[np.arange(len(contexts)), reference] = 0.0
     return policies.argmax(contexts, scores)
@@ -176,9 +176,9 @@ def find_stranger(policies: PolicyClass, contexts: Contexts, reference: IntArray
 def _distinct(
     actions: np.ndarray[Any, Any], reference: IntArray, accuracy: FloatArray
 ) -> tuple[IntArray, np.ndarray[Any, Any], FloatArray]:
-    """The first of each set of policies that act alike, without those that act like the reference.
+    """Return the first of each set of policies that act alike, without those that act like the reference.
 
-    Rows, table, and the finest accuracy asked for within each set.
+    Their rows, table, and the finest accuracy within each set.
     """
     own = reference.astype(actions.dtype).tobytes()
     sets: dict[bytes, int] = {}

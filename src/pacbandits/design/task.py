@@ -1,4 +1,4 @@
-"""The design problem: a class, contexts, a reference, gaps, and to what accuracy each gap must be resolved."""
+"""The design problem: a class, contexts, a reference, gaps, and the accuracy to which each gap must be resolved."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Design, Policy, check_contexts, check_policy
 
-# What a gap is worth: the accuracy `d(Δ)` to which a policy of gap Δ must be resolved.
-#
-# The ratio form minimises `max_π V_π(p; q) / d(Δ_π)²`. Three forms of d are in use; all rise with Δ.
+# The accuracy `d(Δ)` to which a policy of gap Δ must be resolved. The ratio form minimises `max_π V_π(p; q) / d(Δ_π)²`.
+# Three forms of d are in use; all rise with Δ.
 
 
 @runtime_checkable
@@ -27,11 +26,11 @@ class GapScale(Protocol):
     """An accuracy that grows with the gap."""
 
     def __call__(self, gaps: FloatArray) -> FloatArray:
-        """d(Δ) for gaps of any shape."""
+        """Return d(Δ) for gaps of any shape."""
         ...
 
     def peaks(self, intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Where `(c + sΔ)/d(Δ)²` may be largest over Δ ≥ 0, for each line c + sΔ with c, s ≥ 0."""
+        """Return where `(c + sΔ)/d(Δ)²` may be largest over Δ ≥ 0, for each line c + sΔ with c, s ≥ 0."""
         ...
 
 
@@ -81,7 +80,7 @@ class Shifted:
 
 @dataclass(frozen=True)
 class Product:
-    """d(Δ)² = ε(ε + aΔ): what can be resolved when all policies share one γ.
+    """d(Δ)² = ε(ε + aΔ): the resolution when all policies share one γ.
 
     The ratio V/(ε(ε + aΔ)) is linear in V over linear in Δ, so its maximum is a vertex of the hull of the points
     (Δ_π, V_π): pricing by argmax alone is exact.
@@ -114,9 +113,9 @@ class DesignTask:
     gaps (n, A): scores whose sum over π's actions is Δ_π, context weights multiplied in.
     scale: d.
     noise (n, A): variances σ², ones by default.
-    floor: the least probability of every action.
-    spread (n, A): scores whose sum over the actions of π that are not q's is what π varies by whatever is played,
-        context weights multiplied in; it is added to V. None by default.
+    floor: the minimum probability of every action.
+    spread (n, A): scores whose sum over the actions of π that are not q's is the variance of π that no exploration
+        changes, context weights multiplied in; it is added to V. None by default.
     """
 
     policies: PolicyClass
@@ -142,7 +141,7 @@ class DesignTask:
 
     @cached_property
     def possible(self) -> Possible:
-        """The same on the contexts that matter: those that can occur, and those that have a say in the gaps."""
+        """The same on the relevant contexts: those that can occur, and those with nonzero gap scores."""
         rows: BoolArray = (self.contexts.weights > 0) | (self.gaps != 0).any(axis=1)
         contexts = self.contexts.only(rows)
         noise = np.ones_like(self.gaps) if self.noise is None else self.noise
@@ -156,18 +155,18 @@ class DesignTask:
         return Possible(contexts, objective, np.ascontiguousarray(self.gaps[rows]), rows)
 
     def uniform_design(self) -> Design:
-        """The design of nothing to learn: uniform exploration."""
+        """Return uniform exploration, the design when there is nothing to learn."""
         return Design((), np.empty(0), self.reference, floor=self.floor)
 
 
 @dataclass(frozen=True, eq=False)
 class Possible:
-    """What the solvers see of a task.
+    """The part of a task that the solvers use.
 
-    contexts: the N of them that matter.
+    contexts: the N relevant ones.
     objective: the variance functional on those.
     gaps (N, A): the gap scores there.
-    rows: which of the task's contexts they are.
+    rows: their mask among the task's contexts.
     """
 
     contexts: Contexts
@@ -177,7 +176,7 @@ class Possible:
 
 
 def _variances(given: FloatArray, *, name: str, shape: tuple[int, int]) -> FloatArray:
-    """Variances of this shape, or a sentence."""
+    """Return checked variances of this shape; raise InputError if one is negative."""
     checked = floats(given, name=name, shape=shape)
     if checked.size and checked.min() < 0:
         raise InputError(f"{name} must not be negative, got {checked.min()}")

@@ -15,8 +15,8 @@ from pacbandits.records import Design
 
 # The variance functional on a table of policies: masses, propensities, costs and values in one pass.
 #
-# Legend: K policies, N contexts, A actions; κ weights of policies; q reference; ν context weights; σ² noise variance; s
-# what a policy varies by whatever is played, zeros unless given.
+# Legend: K policies, N contexts, A actions; κ weights of policies; q reference; ν context weights; σ² noise variance;
+# s the variance of a policy that no exploration changes, zeros unless given.
 #
 #     V_π(p; q) = Σ_c (ν_c (σ²_{c,π(c)}/p(π(c)|c) + σ²_{c,q(c)}/p(q(c)|c)) + s_{c,π(c)}) 1{π(c) ≠ q(c)}
 #     x_{c,a}   = σ²_{c,a} Σ_π κ_π 1{exactly one of π(c), q(c) is a}
@@ -27,13 +27,13 @@ from pacbandits.records import Design
 # and by the envelope theorem ∂G/∂κ_π = V_π(p(κ); q).
 
 
-# Contexts are processed in blocks of this many, so that their masses and costs stay in cache; sums are added up block
-# by block, in order, whatever the number of cores.
+# Contexts are processed in blocks of this many, so that their masses and costs stay in cache; sums are added block by
+# block, in order, for any number of cores.
 _CONTEXTS_A_BLOCK = 256
 
 
 class _ObjectiveParts(NamedTuple):
-    """What kernels read of an `Objective`; its fields are explained there."""
+    """The fields of an `Objective` that kernels read; see there."""
 
     reference: IntArray
     weights: FloatArray
@@ -128,8 +128,8 @@ class Objective:
 
     reference (N,): q's actions.
     weights (N,): ν.
-    noise (N, A): σ², ones for the plain ρ.
-    floor: the least probability of every action.
+    noise (N, A): σ², ones for the unweighted ρ.
+    floor: the minimum probability of every action.
     spread (N, A): s, ν multiplied in; None for none.
     """
 
@@ -144,7 +144,7 @@ class Objective:
         return self.noise.shape[1]
 
     def evaluate(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> tuple[float, FloatArray]:
-        """G(κ), and V_π(p(κ); q) for every policy of the table: a number and (K,), for actions (K, N), kappa (K,)."""
+        """Return G(κ), and V_π(p(κ); q) (K,) of every policy of the table, for actions (K, N), kappa (K,)."""
         n_blocks = -(-actions.shape[1] // _CONTEXTS_A_BLOCK)
         values = np.empty((n_blocks, actions.shape[0]))
         totals = np.empty(n_blocks)
@@ -153,14 +153,14 @@ class Objective:
         return float(totals.sum()), values.sum(axis=0)
 
     def propensities(self, actions: np.ndarray[Any, Any], kappa: FloatArray) -> FloatArray:
-        """p(κ), the best propensities (N, A) for a weighting of the table's policies."""
+        """Return p(κ), the best propensities (N, A) for a weighting of the table's policies."""
         mass = np.zeros_like(self.noise)
         table, reference = read_only(actions), read_only(self.reference)
         over_cores(lambda a, b: _add_mass(table, kappa, reference, mass, a, b), count=len(reference))
         return allocate(mass * self.noise, floor=self.floor)[0]
 
     def costs(self, propensities: FloatArray) -> FloatArray:
-        """Scores (N, A) whose sum over π's actions is V_π(p; q)."""
+        """Return scores (N, A) whose sum over π's actions is V_π(p; q)."""
         out = np.empty_like(self.noise)
         parts = self._parts
         over_cores(lambda a, b: _all_costs(parts, propensities, out, a, b), count=len(self.reference))
@@ -169,7 +169,7 @@ class Objective:
     @property
     def _parts(self) -> _ObjectiveParts:
         spread = np.zeros_like(self.noise) if self.spread is None else self.spread
-        # Kernels are compiled once, for arrays that are writeable.
+        # Kernels are compiled once, for writeable arrays.
         reference = np.require(self.reference, requirements=("C", "W"))
         weights = np.require(self.weights, requirements=("C", "W"))
         return _ObjectiveParts(reference, weights, self.noise, self.floor, spread)
@@ -185,32 +185,31 @@ class Objective:
 # V_π(p(λ)).
 
 
-# One extrapolation lowers no weight by more than this factor against the plain step. A policy sent to nothing would
-# need many plain steps to come back.
+# One extrapolation lowers no weight by more than this factor against the plain step. A policy of almost zero weight
+# would need many plain steps to recover.
 _MIN_SHRINK_FACTOR = 1e-3
 _MIN_WEIGHT = 1e-280
-# Sums of positive terms in doubles are right to about this much, relative to their size; both ends of a bracket are
-# moved outward by it.
+# Relative rounding of sums of positive terms in doubles; both ends of a bracket are moved outward by it.
 SUM_ROUNDING = 1e-12
-# After so many evaluations in which the gap did not halve, weight is moved between two policies.
+# After this many evaluations in which the gap did not halve, weight is moved between two policies.
 _EVALUATIONS_TO_HALVE_GAP = 100
 _EVALUATIONS_A_TRANSFER = 30
 
 
 class Evaluates(Protocol):
-    """What `solve_weights` asks of an objective: G(κ), and its gradient (K,), for weights κ (K,) of a table's rows."""
+    """An objective for `solve_weights`: G(κ), and its gradient (K,), for weights κ (K,) of a table's rows."""
 
     def evaluate(self, actions: np.ndarray[Any, Any], kappa: FloatArray, /) -> tuple[float, FloatArray]: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """A weighting λ of a table's policies, and the bracket on the optimum it took part in proving.
+    """A weighting λ of a table's policies, and a bracket on the optimum.
 
     weights (K,): the λ whose design attains `upper` on the table.
-    lower: the optimum is no smaller.
-    upper: the optimum is no larger.
-    evaluations: how often the objective was evaluated.
+    lower: a lower bound on the optimum.
+    upper: an upper bound on the optimum.
+    evaluations: the number of evaluations of the objective.
     """
 
     weights: FloatArray
@@ -242,11 +241,11 @@ def solve_weights(
 ) -> Weighting:
     """Solve the ratio form on the table `actions` (K, N) with u = `urgency` (K,), to a relative gap of `tolerance`.
 
-    `start` (K,): positive weights to begin from, of any scale.
+    `start` (K,): positive initial weights, of any scale.
     """
     climb = _Climb(objective, actions, urgency)
     state = climb.at(np.ones(len(urgency)) if start is None else start)
-    reach = 4.0  # how far an extrapolation may go; grows while it succeeds
+    reach = 4.0  # limit of an extrapolation; grows while it succeeds
     while not climb.done(tolerance) and climb.evaluations < max_evaluations:
         one = climb.at(_step(state))
         if climb.done(tolerance):
@@ -290,10 +289,10 @@ def _step(state: _State) -> FloatArray:
 
 
 def _transfer(climb: _Climb, state: _State) -> _State:
-    """Move weight from the policy served best to the one served worst, as much as raises G (bisection on the slope).
+    """Move weight from the policy of smallest pull to the one of largest, as much as raises G (bisection on the slope).
 
-    Near-copies, told apart only on contexts of tiny weight, have nearly equal pulls: plain steps shift weight between
-    them by that small difference at a time.
+    Near-copies, which differ only on contexts of tiny weight, have nearly equal pulls: plain steps shift weight
+    between them by that small difference at a time.
     """
     to = int(state.pull.argmax())
     donors = state.weights > 1e-9 * state.weights.max()
@@ -322,7 +321,7 @@ def _norm(vector: FloatArray, weights: FloatArray) -> float:
 
 
 class _Climb:
-    """Evaluates weightings and remembers the best bracket seen."""
+    """Evaluates weightings and keeps the best bracket."""
 
     def __init__(self, objective: Evaluates, actions: np.ndarray[Any, Any], urgency: FloatArray) -> None:
         self.objective = objective
@@ -360,20 +359,20 @@ class _Climb:
         return relative_gap(self.lower, self.upper) <= tolerance
 
 
-# What a design solver returns.
+# The result of a design solver.
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A design and a bracket on the optimum: lower ≤ min_p max_π V_π(p; q)/d(Δ_π)² ≤ upper.
 
-    design: it attains `upper`, over the whole class.
+    design: attains `upper`, over the whole class.
     lower: the lower end.
     upper: the upper end.
-    tolerance: the relative gap that was asked for.
+    tolerance: the requested relative gap.
     iterations: evaluations of the objective on a table of policies.
     oracle_calls: calls to the class.
-    note: a word when the requested gap was not reached, or on a special case.
+    note: why the requested gap was not reached, or a special case.
     """
 
     design: Design
@@ -398,7 +397,7 @@ class Solution:
 # The ratio form on tables of very many policies, and solutions with few of them.
 
 
-# Tables of more policies than this are sifted, beginning with so many of them.
+# Tables of more policies than this are sifted, starting with the second number of them.
 _MAX_UNSIFTED_POLICIES = 4000
 _FIRST_SIFTED_POLICIES = 2000
 _JOINING_POLICIES_A_ROUND = 1000
@@ -412,10 +411,10 @@ def sift_weights(
     tolerance: float = 1e-3,
     max_evaluations: int = 3000,
 ) -> Weighting:
-    """The same as `solve_weights` for tables of very many policies, of which few will matter.
+    """Solve the same problem as `solve_weights` for tables of very many policies, of which few matter.
 
-    A few are solved, all are evaluated at the design found, those served worst join, and so on. The lower end is that
-    of the few, the upper one that of all.
+    A few are solved, all are evaluated under the design found, those of largest cost join, and so on. The lower end is
+    that of the few, the upper one that of all.
     """
     size = len(urgency)
     if size <= _MAX_UNSIFTED_POLICIES:
@@ -445,7 +444,7 @@ def sift_weights(
         pull[active] = 0.0
         fresh = _largest(pull, _JOINING_POLICIES_A_ROUND)
         fresh = fresh[pull[fresh] > lower]
-        if len(fresh) == 0:  # what is missing is precision on the few, and those are as precise as they get
+        if len(fresh) == 0:  # the few are already solved as precisely as possible
             break
         active = np.concatenate([active, fresh])
         start = np.concatenate([np.maximum(solved.weights, 1e-12), np.full(len(fresh), 0.1 / len(fresh))])
@@ -459,10 +458,10 @@ def _largest(values: FloatArray, count: int) -> IntArray:
 def prune(
     objective: Objective, actions: np.ndarray[Any, Any], urgency: FloatArray, *, solved: Weighting, tolerance: float
 ) -> Weighting:
-    """The same solution with as few policies as keep its bracket within `tolerance`.
+    """Return the same solution with as few policies as keep its bracket within `tolerance`.
 
-    Weights below a cut are set to zero, the highest cut that does no harm; `upper` is evaluated anew, as a small weight
-    may be all that covers a rare context.
+    Weights below a cut are set to zero, for the largest cut that keeps the bracket; `upper` is evaluated anew, as a
+    small weight may be all that covers a rare context.
     """
     allowed = max(solved.upper, solved.lower * (1.0 + tolerance))
     for cut in (1e-3, 1e-4, 1e-6, 1e-9, 1e-12):

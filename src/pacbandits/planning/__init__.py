@@ -1,4 +1,4 @@
-"""Planning: what a trial will cost, before it starts."""
+"""Planning: the cost of a trial before it starts."""
 
 from pacbandits.planning.assumptions import Assumptions, Traffic
 from pacbandits.planning.plan_files import load_plan, save_plan

@@ -31,7 +31,7 @@ from pacbandits.problems import Problem
 from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
 from pacbandits.records import Contexts, check_contexts
 
-# Traffic of a trial: people per period, batches, and the delay of rewards.
+# Traffic of a trial: users per period, batches, and the delay of rewards.
 
 
 PERIODS = ("hour", "day", "week", "month", "year")
@@ -39,12 +39,12 @@ PERIODS = ("hour", "day", "week", "month", "year")
 
 @dataclass(frozen=True)
 class Traffic:
-    """So many people a period.
+    """The traffic of a trial: users per period.
 
-    people: who come in one period.
+    people: users in one period.
     period: hour, day, week, month or year.
-    batched: whether the design may only change from one period to the next.
-    delay: how many periods pass until a reward is known.
+    batched: whether the design may change only between periods.
+    delay: the number of periods until a reward is known.
 
     >>> import pacbandits as pb
     >>> pb.Traffic.read("4000/week")
@@ -65,7 +65,7 @@ class Traffic:
 
     @classmethod
     def read(cls, words: str, *, batched: bool = False, delay: int = 0) -> Traffic:
-        """Traffic as people write it: 4000/week, 150 a day."""
+        """Parse traffic as written by a user: 4000/week, 150 a day."""
         found = re.fullmatch(
             r"\s*([\d_,.]*\d)\s*(?:/|an? |per )\s*([a-z]+?)s?\s*", text(words, name="--traffic").lower()
         )
@@ -75,28 +75,28 @@ class Traffic:
         return cls(int(count), found[2], batched=batched, delay=delay)
 
     def taken(self, samples: float) -> float:
-        """How many people come until the rewards of so many are known: whole periods, and those of the delay."""
+        """Return how many users come until the rewards of `samples` are known: whole periods, and the delay."""
         if math.isinf(samples) or not self.batched:
             return samples
         return float((self.periods(samples) + self.delay) * self.people)
 
     def counted(self, people: float) -> float:
-        """Of how many the rewards are known once so many people have come."""
+        """Return how many rewards are known once this many users have come."""
         return float(max(people // self.people - self.delay, 0) * self.people) if self.batched else people
 
     def periods(self, people: float) -> float:
-        """How many periods it takes until so many people have come."""
+        """Return the number of periods until this many users have come."""
         if math.isinf(people):
             return people
         exact = number(people, name="people", least=0) / self.people
-        return float(math.ceil(exact - 1e-9)) if self.batched else exact  # what rounding adds is nobody
+        return float(math.ceil(exact - 1e-9)) if self.batched else exact  # the tolerance absorbs rounding
 
     def people_in(self, periods: float) -> float:
-        """How many people come in so many periods."""
+        """Return how many users come in this many periods."""
         return periods * self.people
 
     def describe(self) -> str:
-        """In words."""
+        """Return the traffic in words."""
         words = f"{self.people:,} people a {self.period}"
         if self.batched:
             words += f", a design that changes once a {self.period}"
@@ -109,19 +109,19 @@ class Traffic:
         return {"people": self.people, "period": self.period, "batched": self.batched, "delay": self.delay}
 
 
-# People that trials are played with, drawn from those given. With 1,000, 2,000 or 8,000 of 50,000 the plain trial took
-# 15,700, 14,800 and 15,100 (6 actions, one of which wins; means of 5): more would only take longer.
+# Contexts that trials are simulated with, drawn from those given. With 1,000, 2,000 or 8,000 of 50,000 the uniform
+# trial took 15,700, 14,800 and 15,100 (6 actions, one of which wins; means of 5): more would only take longer.
 MAX_PEOPLE = 2_000
-DEFAULT_RELATIVE_EFFECT = 0.2  # of the baseline: a choice, told in the first line of every plan
-MIN_ACTIONS_OF_FEW = 4  # so that `few` says something that `segments` does not
+DEFAULT_RELATIVE_EFFECT = 0.2  # of the baseline: a choice, stated in the first line of every plan
+MIN_ACTIONS_OF_FEW = 4  # below it, `few` would not differ from `segments`
 
 
 @runtime_checkable
 class Supposition(Protocol):
-    """What actions may do: a `Scenario`, or what a pilot makes likely.
+    """An assumption about the effects of actions: a `Scenario`, or the estimates of a pilot.
 
-    name: what reports call it.
-    weight: how likely, beside the others.
+    name: its name in reports.
+    weight: its probability, relative to the others.
     """
 
     @property
@@ -130,31 +130,31 @@ class Supposition(Protocol):
     def weight(self) -> float: ...
 
     def describe(self) -> str:
-        """In words."""
+        """Return the assumption in words."""
         ...
 
     def check(self, outcome: Outcome, *, n_actions: int) -> None:
-        """Raise where it cannot be."""
+        """Raise if the assumption is impossible."""
         ...
 
     def draw(self, contexts: Contexts, policies: PolicyClass, *, outcome: Outcome, rng: np.random.Generator) -> Problem:
-        """A truth that may be."""
+        """Draw a problem under the assumption."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Assumptions:
-    """What a plan supposes.
+    """The assumptions of a plan.
 
-    people: who may come, with ids 0 … n − 1.
+    people: the contexts of users, with ids 0 … n − 1.
     policies: the class to search.
-    epsilon, delta: how near to the best, in the units of rewards, and with what probability of being wrong.
-    outcome: what rewards are like.
-    scenarios: what actions may do.
-    control: the action that is in use now.
-    traffic: who comes when; None where that is of no account.
-    seed: of all that is drawn.
-    spec: the name of the class, where it was given by one: so that it can be made for fewer actions.
+    epsilon, delta: how close to the best, in the units of rewards, and the probability of being wrong.
+    outcome: the distribution of rewards.
+    scenarios: the assumptions about effects.
+    control: the action in use now.
+    traffic: users per period; None if time does not matter.
+    seed: of all random draws.
+    spec: the name of the class, if it was given by name: it can then be made for fewer actions.
     """
 
     people: Contexts
@@ -190,12 +190,12 @@ class Assumptions:
         self._check_traffic()
 
     def _people(self, seed: int) -> Contexts:
-        """Those given, or some of them; all where the class knows each by an id."""
+        """Return the given contexts, or a sample of them; all if the class identifies each by an id."""
         most = len(self.people) if self.policies.n_contexts else MAX_PEOPLE
         return people_of(self.people, seed=seed, most=most)
 
     def _check_people(self) -> None:
-        """Raise where nobody differs from anybody: what there is to learn is which action is best, and no policy."""
+        """Raise if all contexts are equal: no policy could do better than the best single action."""
         looks = replace(self.people, ids=None)
         if self.people.n_features and len(self.people) > 1 and len(looks.distinct()[0]) == 1:
             raise InputError(
@@ -204,7 +204,7 @@ class Assumptions:
             )
 
     def _check_traffic(self) -> None:
-        """Raise where fewer people come in a period than there are actions."""
+        """Raise if fewer users come in a period than there are actions."""
         if self.traffic is not None and self.traffic.people < self.n_actions:
             raise InputError(
                 f"{self.n_actions} actions are more than {self.traffic.describe()} can serve: not each would be "
@@ -217,28 +217,28 @@ class Assumptions:
 
     @property
     def unit_epsilon(self) -> float:
-        """ε where rewards lie in [0, 1]."""
+        """ε in units of rewards in [0, 1]."""
         return self.epsilon / self.outcome.unit
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """How likely each scenario is."""
+        """The probability of each scenario."""
         total = sum(one.weight for one in self.scenarios)
         return tuple(one.weight / total for one in self.scenarios)
 
     def problem(self, scenario: int, number: int) -> Problem:
-        """The truth of one draw of a scenario."""
+        """Draw problem `number` of a scenario."""
         rng = np.random.default_rng([self.seed, scenario, number])
         return self.scenarios[scenario].draw(self.people, self.policies, outcome=self.outcome, rng=rng)
 
     def with_fewer_people(self, most: int) -> Assumptions:
-        """The same with up to so many people, if the class does not know each by an id."""
+        """Return the same with at most this many contexts, unless the class identifies each by an id."""
         if self.policies.n_contexts:
             return self
         return replace(self, people=people_of(self.people, seed=self.seed, most=most))
 
     def with_actions(self, n_actions: int) -> Assumptions:
-        """The same with fewer actions, without scenarios in which more than these would matter."""
+        """Return the same with fewer actions, without scenarios of kind `few` in which all of these would matter."""
         assert self.spec is not None
         scenarios = tuple(
             one
@@ -250,7 +250,7 @@ class Assumptions:
         return replace(self, policies=policies, scenarios=scenarios or self.scenarios, control=control)
 
     def with_trees(self, **options: int) -> Assumptions | None:
-        """The same with other options of trees, `depth` or `bins`; None for other classes."""
+        """Return the same with other options of trees, `depth` or `bins`; None for other classes."""
         if self.spec is None:
             return None
         name, given = parse_spec(self.spec)
@@ -264,11 +264,11 @@ class Assumptions:
         return replace(self, policies=policies, spec=spec)
 
     def with_epsilon(self, epsilon: float) -> Assumptions:
-        """The same for another ε."""
+        """Return the same for another ε."""
         return replace(self, epsilon=epsilon)
 
     def remarks(self) -> tuple[str, ...]:
-        """What whoever supposes this should know."""
+        """Return warnings about the assumptions, in sentences."""
         small: dict[float, list[str]] = {}
         for one in self.scenarios:
             if isinstance(one, Scenario) and one.kind != "none" and one.effect <= self.epsilon:
@@ -281,11 +281,11 @@ class Assumptions:
 
     @property
     def effects(self) -> tuple[float, ...]:
-        """The effects that scenarios suppose, the smallest first."""
+        """The effects that scenarios assume, the smallest first."""
         return tuple(sorted({one.effect for one in self.scenarios if isinstance(one, Scenario) and one.kind != "none"}))
 
     def describe(self) -> list[tuple[str, str]]:
-        """What is supposed, a line each."""
+        """Return the assumptions as pairs of a title and a text."""
         o = self.outcome
         rewards = f"mean {o.baseline:.4g}, from {o.low:g} to {o.high:g}, "
         rewards += "all or nothing" if o.spread is None else f"standard deviation {o.spread:g}"
@@ -308,7 +308,7 @@ class Assumptions:
 
 
 def check_scenarios(scenarios: object) -> tuple[Supposition, ...]:
-    """Scenarios in a row."""
+    """Return scenarios as a checked tuple."""
     given = entries(scenarios, name="scenarios")
     for one in given:
         instance(one, Supposition, name="each of scenarios", remedy="say Scenario('winner', effect=0.1)")
@@ -316,7 +316,7 @@ def check_scenarios(scenarios: object) -> tuple[Supposition, ...]:
 
 
 def check_plan_epsilon(epsilon: float, outcome: Outcome) -> float:
-    """An ε that a trial is needed for."""
+    """Return ε, checked to be positive and below the range of rewards."""
     epsilon = check_positive_epsilon(epsilon, asker="a plan")
     if epsilon >= outcome.unit:
         raise InputError(
@@ -327,7 +327,7 @@ def check_plan_epsilon(epsilon: float, outcome: Outcome) -> float:
 
 
 def effect_of(given: float | str | None, outcome: Outcome) -> float:
-    """The effect in the units of rewards: as stated, "+20%" of the baseline, or the default."""
+    """Return the effect in the units of rewards: as stated, "+20%" of the baseline, or the default."""
     if given is None:
         return min(DEFAULT_RELATIVE_EFFECT * outcome.room, outcome.largest_effect)
     if not isinstance(given, str):
@@ -350,7 +350,7 @@ def effect_of(given: float | str | None, outcome: Outcome) -> float:
 
 
 def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> Contexts:
-    """Up to so many of the contexts, drawn evenly, with ids 0 … n − 1."""
+    """Return up to `most` contexts, sampled by their weights, with ids 0 … n − 1."""
     check_contexts(contexts)
     if len(contexts) > most:
         rng, some = np.random.default_rng([seed, len(contexts)]), min(most, int((contexts.weights > 0).sum()))
@@ -359,7 +359,7 @@ def people_of(contexts: Contexts, *, seed: int = 0, most: int = MAX_PEOPLE) -> C
 
 
 def usual_scenarios(*, effect: float, n_actions: int, share: float | None = None) -> tuple[Scenario, ...]:
-    """None, a winner, segments; and few, where there are actions enough."""
+    """Return the scenarios none, winner, segments; and few, if there are enough actions."""
     kinds: list[ScenarioKind] = ["none", "winner", "segments"]
     if n_actions >= MIN_ACTIONS_OF_FEW:
         kinds.append("few")
@@ -368,7 +368,7 @@ def usual_scenarios(*, effect: float, n_actions: int, share: float | None = None
 
 
 def _power_of_ten(log_size: float) -> str:
-    """A number by its logarithm, as people read it: 340, or 10^12."""
+    """Format a number given its logarithm: 340, or 10^12."""
     if not math.isfinite(log_size):
         return "infinitely many"
     return f"{math.exp(log_size):,.0f}" if log_size < math.log(1e6) else f"10^{log_size / math.log(10):.0f}"

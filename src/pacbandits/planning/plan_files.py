@@ -40,7 +40,7 @@ FIELDS = (
 
 
 def plan_to_json(plan: StudyPlan) -> Json:
-    """Everything, as what JSON knows; `answer` is for people and programs that only want that."""
+    """Serialise a plan to JSON-compatible values; `answer` holds the results alone."""
     return {
         "format": FORMAT,
         "made_by": f"pacbandits {__version__}",
@@ -56,7 +56,7 @@ def plan_to_json(plan: StudyPlan) -> Json:
 
 
 def answer_to_json(plan: StudyPlan) -> Json:
-    """What a plan says, without what it rests on."""
+    """Serialise the results of a plan, without its assumptions."""
     s, out = plan.supposed, {}
     for one in ANALYSES:
         means = plan.means(one) if one in RIVALS else None
@@ -83,7 +83,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
 
 
 def save_plan(path: str | Path, plan: StudyPlan) -> None:
-    """Write a plan, so that `load_plan` gives it back."""
+    """Write a plan to a JSON file that `load_plan` reads."""
     target = path_of(path)
     instance(plan, StudyPlan, name="plan", remedy="make one by plan(…)")
     if target.suffix.lower() != ".json":
@@ -95,17 +95,17 @@ def save_plan(path: str | Path, plan: StudyPlan) -> None:
 
 
 def load_plan(path: str | Path) -> StudyPlan:
-    """The plan in a file.
+    """Read a plan from a file.
 
     Raises:
-        InputError: When there is no such file, or it holds no plan; it says which.
+        InputError: If there is no such file, or it holds no plan; the message says which.
     """
     with naming(path_of(path)):
         return _plan_from_json(read_json(path))
 
 
 def is_plan(path: str | Path) -> bool:
-    """Whether a file says that it is a plan."""
+    """Whether a file's format field says that it is a plan."""
     target = Path(path)
     if target.suffix.lower() != ".json" or not target.is_file():
         return False
@@ -141,7 +141,7 @@ def _plan_from_json(value: object) -> StudyPlan:
 def _estimate_from_json(given: Fields, supposed: Assumptions) -> SampleSizeEstimate:
     medians = given.fields("medians", of="estimate of a plan")
     known = {one: medians.number(one, least=1e-9) for one in ANALYSES if one in RIVALS or one in medians.given}
-    # Plans of earlier versions know nothing of finished logs.
+    # Plans of earlier versions have no estimate for finished logs.
     known.setdefault(CERTIFY, people_of_log(known["uniform"], supposed, gap=1.0))
     return SampleSizeEstimate(
         given.whole_number("scenario"),
@@ -247,7 +247,7 @@ def _scenario_from_json(value: object) -> Supposition:
 
 
 def contexts_to_json(contexts: Contexts) -> Json:
-    """Contexts as what JSON knows; null for what is missing."""
+    """Serialise contexts to JSON-compatible values; null for missing values."""
     if contexts.phi is not None:
         raise InputError("a plan for contexts with features of actions (phi) cannot be written")
     columns = [[None if math.isnan(x) else x for x in column] for column in contexts.features.T.tolist()]
@@ -262,7 +262,7 @@ def contexts_to_json(contexts: Contexts) -> Json:
 
 
 def contexts_from_json(given: Fields) -> Contexts:
-    """What `contexts_to_json` wrote."""
+    """Read what `contexts_to_json` wrote."""
     size = given.whole_number("size", least=1)
     names = given.texts("names")
     features = np.empty((size, len(names)))

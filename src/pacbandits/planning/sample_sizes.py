@@ -31,42 +31,42 @@ from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE, MIN_DESIGN_PRICE, Unifor
 
 # Estimate the sample size of a trial in seconds, without simulation, from prices and thresholds.
 #
-# After n people the gap of a policy is known up to chance, and chance makes the luckiest of many policies the leader
-# and brings the unluckiest of its rivals near to it. So chance of that size is drawn once, the leader and the price
-# `P(n) = max_π V_π/(ε + aΔ̂_π)²` of uniform exploration are found for the gaps that would be seen, and the trial is
-# done at the n that solves
+# After n users the gap of a policy is known up to chance; chance makes the luckiest of many policies the leader and
+# brings the unluckiest of its rivals close to it. So errors of that size are drawn once, the leader and the price
+# `P(n) = max_π V_π/(ε + aΔ̂_π)²` of uniform exploration are computed for the gaps that would be estimated, and the
+# trial ends at the n that solves
 #
 #     n = κ · (log(1/δ) + N) · P(n)/(1 − r/2)
 #
-# N nats for learning and for moving between leaders, or the logarithm of a class of which every policy is tested; r, of
-# rewards that vary less than a trial must suppose, their true variance as a share of that (bets are smaller than they
-# could be, and win more than they lose); κ for what a certificate costs that does not know which of many rivals is the
-# unluckiest. κ, N and what `coda` makes of a better design are fitted to simulated trials; on others they are checked
-# by `python -m benchmarks.planning` (docs/planning.md has the table).
+# with N nats for learning and for moving between leaders, or the logarithm of the size of a class of which every policy
+# is tested; r the true variance of rewards as a share of the one that a trial must assume (below 1, bets are smaller
+# than they could be, and win more than they lose); κ the cost of not knowing which of many rivals is the unluckiest.
+# κ, N and the gain of `coda` from a better design are fitted to simulated trials, and checked on others by
+# `python -m benchmarks.planning` (docs/planning.md has the table).
 
 
-MAX_QUICK_PEOPLE = 500  # whom prices are computed for
-# Actions that prices are computed for, and the power of their number by which more of them take more people: the plain
-# trial grew by the power 1.02 from 30 to 200 actions (3 features), and by 1.1 from 6 to 20 (10 features).
+MAX_QUICK_PEOPLE = 500  # contexts for which prices are computed
+# Actions for which prices are computed, and the exponent of the number of actions beyond that: the uniform trial grew
+# with exponent 1.02 from 30 to 200 actions (3 features), and 1.1 from 6 to 20 (10 features).
 MAX_QUICK_ACTIONS, ACTIONS_EXPONENT = 12, 1.05
 MAX_QUICK_SPLITS, MIN_QUICK_BINS = 128, 2  # of trees, over all features; and bins that each feature keeps
 DRAWS = 2  # of each scenario
 DESIGN_PRECISION = 0.3  # the relative gap to which the best design is solved
 COUNTED_GAP_SHARE = 0.5  # a
-MAX_STEPS, STEP_TOLERANCE = 7, 0.05  # of solving for n, and the relative change that ends it
+MAX_STEPS, STEP_TOLERANCE = 7, 0.05  # of the fixed-point iteration for n, and the change of the log price that ends it
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was fitted to simulated trials of one kind of class.
+    """Constants fitted to simulated trials of one kind of class.
 
-    log_factor: log κ where rewards have no noise.
-    per_noise: by which log κ rises with r.
-    nats: N, beside log|Π| where all policies are tested.
-    union: whether they are.
-    design_factor, design_exponent: people that `coda` takes, of those of uniform exploration, are the factor times the
+    log_factor: log κ for rewards without noise.
+    per_noise: the slope of log κ in r.
+    nats: N, in addition to log|Π| if all policies are tested.
+    union: whether all policies are tested.
+    design_factor, design_exponent: the sample size of `coda` over that of uniform exploration is the factor times the
         ratio of the prices to this power.
-    scatter: the standard deviation of the logarithm of stopping times, of trials and of what is foretold of them.
+    scatter: the standard deviation of log stopping times, from trials and from the error of the estimate.
     """
 
     log_factor: float
@@ -78,38 +78,39 @@ class Calibration:
     scatter: float
 
     def people_a_price(self, *, log_size: float, noise: float, delta: float) -> float:
-        """What a price is multiplied by: κ(log(1/δ) + N)/(1 − r/2)."""
+        """Return the factor of a price: κ(log(1/δ) + N)/(1 − r/2)."""
         nats = self.nats - math.log(delta) + (log_size if self.union else 0.0)
         return math.exp(self.log_factor + self.per_noise * noise) * nats / (1.0 - noise / 2.0)
 
 
-# Fitted to 86 problems, two trials each: the residuals are 0.24, of which chance is 0.14.
-LED = Calibration(0.13, 0.39, 6.0, False, 0.885, 0.21, 0.28)  # of classes whose leaders are tested, as deep trees are
-LISTED = Calibration(-0.22, 0.24, 0.0, True, 1.07, 0.86, 0.28)  # of classes of which every policy is
+# Fitted to 86 problems, two trials each: the residual standard deviation is 0.24, of which chance is 0.14.
+LED = Calibration(0.13, 0.39, 6.0, False, 0.885, 0.21, 0.28)  # for classes whose leaders are tested, such as deep trees
+LISTED = Calibration(-0.22, 0.24, 0.0, True, 1.07, 0.86, 0.28)  # for classes of which every policy is tested
 
-# A plain test whose finished log is certified by default takes the first rows, which teach the class, and a multiple of
-# the people of the plain trial that stops itself. Where leaders are tested and actions hardly differ, `certify` settles
-# on one of luck. Set by eye to the medians of 114 simulated draws, most of logs below 15,000 rows, and checked on other
-# settings (python -m benchmarks.finished_logs); between no gap and 0.4 ε there were none, and a line is drawn.
+# A uniform test whose finished log is certified with the defaults takes the first rows, from which the class is
+# learned, and a multiple of the users of the uniform trial that stops itself. Where leaders are tested and actions
+# hardly differ, `certify` settles on one by chance. Set by eye to the medians of 114 simulated draws, most of logs
+# below 15,000 rows, and checked on other settings (python -m benchmarks.finished_logs); interpolated linearly between
+# no gap and 0.4 ε, where there were none.
 CERTIFY = "certify"
 LOG_FACTOR, LUCKY_LOG_FACTOR = 1.0, 1.7
-NO_LUCK_GAP = 0.5  # of ε, by which the best policy must beat a random action, and leaders owe nothing to luck
-LOG_SCATTER = 0.33  # the standard deviation of the logarithm of people
+NO_LUCK_GAP = 0.5  # in units of ε: if the best policy beats a random action by it, leaders are not chosen by chance
+LOG_SCATTER = 0.33  # standard deviation of the logarithm of the number of users
 ANALYSES = (*RIVALS, CERTIFY)
 
 
 @dataclass(frozen=True)
 class SampleSizeEstimate:
-    """What is foretold of one draw of a scenario.
+    """The estimate for one draw of a scenario.
 
-    scenario: which of the plan's, from 0.
-    medians: of the people that each analysis takes, by its name: `coda` and `uniform` of trials that stop themselves,
-        `certify` of a plain test that is certified when it is over.
-    scatter: the standard deviation of the logarithm of that; of `certify` it is `LOG_SCATTER`.
-    gain: what the best policy earns more than the best single action, in units of rewards in [0, 1].
-    gain_over_control: and more than the control.
-    advantage: how many times cheaper the best design is than uniform exploration, by its price.
-    lower_bound: on the mean number of people of any algorithm, where that is a theorem; else None.
+    scenario: its index in the plan, from 0.
+    medians: the median number of users of each analysis, by name: `coda` and `uniform` for trials that stop themselves,
+        `certify` for a uniform test that is certified when it is over.
+    scatter: the standard deviation of the logarithm of that number; for `certify` it is `LOG_SCATTER`.
+    gain: the value of the best policy less that of the best single action, in units of rewards in [0, 1].
+    gain_over_control: the same over the control.
+    advantage: the price of uniform exploration over that of the best design.
+    lower_bound: on the mean number of users of any algorithm, if it is a theorem; else None.
     """
 
     scenario: int
@@ -121,11 +122,11 @@ class SampleSizeEstimate:
     lower_bound: float | None
 
     def scatter_of(self, analysis: str) -> float:
-        """The standard deviation of the logarithm of the people that an analysis takes."""
+        """Return the standard deviation of the logarithm of the number of users of an analysis."""
         return LOG_SCATTER if analysis == CERTIFY else self.scatter
 
     def for_more_actions(self, factor: float) -> SampleSizeEstimate:
-        """The same of a trial with more actions, which takes so many times the people."""
+        """Return the same for a trial with more actions, which takes `factor` times the users."""
         return replace(self, medians={name: factor * n for name, n in self.medians.items()}, lower_bound=None)
 
     def to_json(self) -> dict[str, Any]:
@@ -144,7 +145,7 @@ class SampleSizeEstimate:
 def estimate(
     supposed: Assumptions, *, draws: int = DRAWS, designs: bool = True, progress: Progress | None = None
 ) -> tuple[SampleSizeEstimate, ...]:
-    """Estimates for draws of every scenario; designs: whether `coda`, whose designs take longest, is wanted too."""
+    """Return estimates for draws of every scenario; designs: whether to solve designs for `coda`, the slowest part."""
     tell = listener(progress)
     few = _smaller(supposed)
     more = (supposed.n_actions / few.n_actions) ** ACTIONS_EXPONENT
@@ -154,7 +155,7 @@ def estimate(
         for number in range(draws):
             tell(f"estimating '{one.name}', {number + 1} of {draws}")
             problem = few.problem(scenario, number)
-            # The ratio of prices hardly differs from draw to draw.
+            # The ratio of prices hardly differs between draws.
             found = _estimate(problem, few, scenario, number, advantage=advantage, designs=designs)
             advantage = found.advantage
             made.append(found if more == 1.0 else found.for_more_actions(more))
@@ -162,7 +163,7 @@ def estimate(
 
 
 def _smaller(supposed: Assumptions) -> Assumptions:
-    """The same with fewer people, bins and actions, where there are so many that prices would take minutes."""
+    """Return the same with fewer contexts, bins and actions, where prices would take minutes otherwise."""
     few = supposed.with_fewer_people(MAX_QUICK_PEOPLE)
     if few.spec is None or any(isinstance(one, PilotEffects) for one in few.scenarios):
         return few
@@ -173,7 +174,7 @@ def _smaller(supposed: Assumptions) -> Assumptions:
     most = max(MAX_QUICK_ACTIONS, 2 * matter)
     try:
         return few if few.n_actions <= most else few.with_actions(most)
-    except InputError:  # a class that names actions, as costs do
+    except InputError:  # a class that names actions, such as one with costs
         return few
 
 
@@ -210,7 +211,7 @@ def _estimate(
 def _solve_for_people(
     problem: Problem, epsilon: float, *, factor: float, least: int, rng: np.random.Generator
 ) -> float:
-    """The n that is the factor times the price of what would be seen after n people."""
+    """Return the n that equals the factor times the price estimated after n users."""
     chance = rng.standard_normal(problem.mean_rewards.shape)
     price = 0.5 * problem.n_actions / epsilon**2 / 10
     for _ in range(MAX_STEPS):
@@ -222,9 +223,9 @@ def _solve_for_people(
 
 
 def _price_after(problem: Problem, epsilon: float, people: float, chance: FloatArray, *, price: float) -> float:
-    """The price of uniform exploration for the gaps that n people would show.
+    """Return the price of uniform exploration for the gaps that `people` users would show.
 
-    chance (N, A): standard normal. price: what stakes go by, about the same.
+    chance (N, A): standard normal. price: an estimate of the price, for the stakes.
     """
     contexts, n_actions = problem.population, problem.n_actions
     weights = contexts.weights[:, None]
@@ -240,7 +241,7 @@ def _price_after(problem: Problem, epsilon: float, people: float, chance: FloatA
 
 
 def _task(problem: Problem, reference: Policy, gaps: FloatArray, epsilon: float) -> DesignTask:
-    """What a trial would design for, if these were the gaps."""
+    """Return the design task of a trial with these gaps."""
     contexts, means = problem.population, problem.mean_rewards
     own = means[np.arange(len(contexts)), reference(contexts)]
     return DesignTask(
@@ -256,7 +257,7 @@ def _task(problem: Problem, reference: Policy, gaps: FloatArray, epsilon: float)
 
 
 def _advantage(problem: Problem, best: Policy, epsilon: float, price: float) -> float:
-    """How many times cheaper the best design is than uniform exploration, if gaps are known; price: of the latter."""
+    """Return the price of uniform exploration over that of the best design, for known gaps; price: of the former."""
     contexts, means = problem.population, problem.mean_rewards
     worth = contexts.weights[:, None] * means
     task = _task(problem, best, worth[np.arange(len(contexts)), best(contexts)][:, None] - worth, epsilon)
@@ -270,11 +271,11 @@ def _advantage(problem: Problem, best: Policy, epsilon: float, price: float) -> 
 
 
 def _lower_bound(problem: Problem, epsilon: float, delta: float) -> float | None:
-    """The lower bound where it is a theorem: of coin flips, where one policy alone is within ε of the best."""
+    """Return the lower bound if it is a theorem: for Bernoulli rewards, if a single policy is within ε of the best."""
     if law_of(problem) is not Law.BERNOULLI:
-        return None  # scenarios have no other noise that a bound is known for
+        return None  # scenarios have no other noise with a known bound
     if not (problem.policies.lists_policies or problem.policies.holds_every_map):
-        return None  # of many trees some hardly differ from the best one, and to look for the nearest takes long
+        return None  # many trees hardly differ from the best one, and finding the nearest is slow
     gaps = measure_gaps(problem, problem.policies)
     if gaps.minimum is None or not epsilon < gaps.minimum < math.inf:
         return None
@@ -285,10 +286,10 @@ def _lower_bound(problem: Problem, epsilon: float, delta: float) -> float | None
 
 
 def people_of_log(plain: float, supposed: Assumptions, *, gap: float) -> float:
-    """People of a plain test whose finished log `certify` reads by default, for those of the plain trial.
+    """Return the users of a uniform test whose finished log `certify` reads; plain: those of the uniform trial.
 
     `certify` shuffles the rows, learns the class from the first, and settles on a policy before the last ones.
-    gap: by how much the best policy is better than a random action, in units of ε.
+    gap: the value of the best policy less that of a random action, in units of ε.
     """
     taught = 0 if supposed.spec is None else fewest_to_teach(supposed.spec)
     luck = max(0.0, 1.0 - gap / NO_LUCK_GAP) if worth_leading(supposed.policies) else 0.0
@@ -298,7 +299,7 @@ def people_of_log(plain: float, supposed: Assumptions, *, gap: float) -> float:
 def chance_by(
     estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...], algorithm: str, people: float
 ) -> float:
-    """The probability that a trial is done by so many people."""
+    """Return the probability that a trial is done by this many users."""
     if people <= 0:
         return 0.0
     weights = _weights(estimates, shares)
@@ -309,7 +310,7 @@ def chance_by(
 
 
 def foretold(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...], algorithm: str) -> Quantiles:
-    """Quantiles over all scenarios, each as likely as it is."""
+    """Return quantiles over all scenarios, weighted by their probabilities."""
     median, p80, p95 = (foretold_at(estimates, shares, algorithm, share) for share in SHOWN_SHARES)
     return Quantiles(median, p80, p95)
 
@@ -317,7 +318,7 @@ def foretold(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...
 def foretold_at(
     estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...], algorithm: str, share: float
 ) -> float:
-    """The people by whom this share of trials is done, found by halving."""
+    """Return the number of users by which this share of trials is done, by bisection."""
     medians = [one.medians[algorithm] for one in estimates]
     below, above = math.log(min(medians)) - 10, math.log(max(medians)) + 10
     while above - below > 1e-6:
@@ -328,7 +329,7 @@ def foretold_at(
 
 
 def _weights(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...]) -> FloatArray:
-    """What each estimate counts, so that scenarios count by how likely they are."""
+    """Return the weight of each estimate, so that scenarios count by their probabilities."""
     of = [one.scenario for one in estimates]
     many = np.bincount(of, minlength=len(shares))
     return np.array([shares[s] / many[s] for s in of]) / sum(shares[s] for s in set(of))
@@ -337,25 +338,24 @@ def _weights(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...
 # Invert a plan: the ε that a budget affords, and the cost of another action or a deeper tree.
 
 
-ENOUGH = 0.8  # of cases in which a budget must do
-PEOPLE_EXPONENT = 1.7  # of people against 1/ε, from which a search for ε begins
-MAX_BUDGET_STEPS, LEFT_OVER = 5, 0.1  # of that search, and the share of the budget that may be left when it ends
-DEPTHS = (0, 1, 2)  # beside the one that is planned
-EFFECT_FACTORS = (0.5, 1.0, 1.5)  # of the effect that is supposed: +10, +20 and +30 % where it is the default
-LARGEST_EPSILON = 0.9  # of how far rewards can be apart
+ENOUGH = 0.8  # share of cases in which a budget must suffice
+PEOPLE_EXPONENT = 1.7  # of users against 1/ε, for the first step of a search for ε
+MAX_BUDGET_STEPS, LEFT_OVER = 5, 0.1  # of that search, and the share of the budget that may remain when it ends
+DEPTHS = (0, 1, 2)  # in addition to the planned one
+EFFECT_FACTORS = (0.5, 1.0, 1.5)  # of the assumed effect: +10, +20 and +30 % where it is the default
+LARGEST_EPSILON = 0.9  # as a share of the range of rewards
 
 
 @dataclass(frozen=True)
 class Affordable:
-    """What a budget affords: done by then in 80 % of cases, by the quick answer.
+    """The limits that a budget affords: a trial is done by then in 80 % of cases, by the quick estimate.
 
-    budget: people.
-    epsilon: the smallest distance to the best, with all actions and this class; None where not even the largest is
-        proven by so few.
-    actions: how many at the ε that is wanted; None where the class cannot be made for fewer. Fewer than 2: none.
-    depth: of trees, at the ε that is wanted; None for other classes, or where not even one action for all is proven.
-    one_action_less: people saved in the median case by leaving out an action; None where that cannot be said.
-    by_depth: people in the median case for each depth of trees.
+    budget: the number of users.
+    epsilon: the smallest ε, with all actions and this class; None if not even the largest is proven by so few.
+    actions: how many at the planned ε; None if the class cannot be made for fewer. Fewer than 2: none.
+    depth: of trees, at the planned ε; None for other classes, or if not even a single action for all is proven.
+    one_action_less: users saved in the median case by leaving out an action; None if that cannot be computed.
+    by_depth: users in the median case for each depth of trees.
     """
 
     budget: int
@@ -373,7 +373,7 @@ class Affordable:
 def affordable(
     supposed: Assumptions, estimates: tuple[SampleSizeEstimate, ...], budget: int, *, progress: Progress | None = None
 ) -> Affordable:
-    """What a budget affords; estimates: the plan's own."""
+    """Return the limits that a budget affords; estimates: the plan's own."""
     tell = listener(progress)
     ratio = _ratio(estimates, supposed)
     in_time = partial(_in_time, supposed)
@@ -405,9 +405,9 @@ def affordable(
 def by_effect(
     supposed: Assumptions, estimates: tuple[SampleSizeEstimate, ...], *, progress: Progress | None = None
 ) -> dict[float, tuple[SampleSizeEstimate, ...]]:
-    """Estimates for effects about the one that is supposed; none where scenarios do not all suppose the same.
+    """Return estimates for effects around the assumed one; none if scenarios do not all assume the same.
 
-    estimates: the plan's own. Designs are not solved anew: `coda` takes the same part of the plain trial's people.
+    estimates: the plan's own. Designs are not solved anew: `coda` keeps its ratio to the uniform trial.
     """
     if len(supposed.effects) != 1:
         return {}
@@ -433,9 +433,9 @@ def by_effect(
 def affordable_epsilon(
     supposed: Assumptions, budget: int, *, ratio: float | None = None, progress: Progress | None = None
 ) -> float | None:
-    """The ε that is proven by so many people in 80 % of cases, and not by a few more; None where none is.
+    """Return the ε that this many users prove in 80 % of cases with little of the budget left; None if there is none.
 
-    ratio: people of `coda` to those of the plain trial; None for what it takes where no design is better than that.
+    ratio: users of `coda` over those of the uniform trial; None for `coda` without the gain of a design.
     """
     epsilon, largest = supposed.epsilon, LARGEST_EPSILON * supposed.outcome.unit
     known = budget if supposed.traffic is None else max(supposed.traffic.counted(budget), 1)
@@ -453,17 +453,17 @@ def affordable_epsilon(
 
 
 def _rounded_up(epsilon: float) -> float:
-    """To two digits, and never down: a smaller ε takes more people than there are."""
+    """Round up to two digits: a smaller ε would take more users than there are."""
     digits = 1 - math.floor(math.log10(epsilon))
     return float(f"{math.ceil(epsilon * 10.0**digits - 1e-9) / 10.0**digits:.2g}")
 
 
 def _affordable_actions(supposed: Assumptions, budget: int, p80: float, ratio: float) -> int:
-    """The most actions, up to those there are, whose trial a budget pays for."""
+    """Return the largest number of actions, up to the planned one, whose trial the budget affords."""
     if _in_time(supposed, p80) <= budget:
         return supposed.n_actions
     fits, fails = 1, supposed.n_actions
-    guess = int(supposed.n_actions * budget / p80)  # people are about in proportion to actions
+    guess = int(supposed.n_actions * budget / p80)  # the number of users is about proportional to that of actions
     while fails - fits > 1:
         guess = max(fits + 1, min(guess, fails - 1))
         if _in_time(supposed, _people(supposed.with_actions(guess), ratio)[1]) <= budget:
@@ -475,25 +475,25 @@ def _affordable_actions(supposed: Assumptions, budget: int, p80: float, ratio: f
 
 
 def _depths(supposed: Assumptions) -> tuple[int, ...]:
-    """The depths of trees to look at: the usual, and the planned one."""
+    """Return the depths of trees to estimate: the usual ones and the planned one."""
     options = {} if supposed.spec is None else parse_spec(supposed.spec)[1]
     own = str(options.get("depth", ""))
     return tuple(sorted({*DEPTHS, int(own)} if own.isdigit() else DEPTHS))
 
 
 def _in_time(supposed: Assumptions, people: float) -> float:
-    """How many people come until the rewards of so many are known."""
+    """Return how many users come until the rewards of `people` are known."""
     return people if supposed.traffic is None else supposed.traffic.taken(people)
 
 
 def _ratio(estimates: tuple[SampleSizeEstimate, ...], supposed: Assumptions) -> float:
-    """How many people `coda` takes, of those of the plain trial."""
+    """Return the sample size of `coda` over that of the uniform trial."""
     coda, plain = (foretold(estimates, supposed.shares, one).median for one in ("coda", "uniform"))
     return coda / plain
 
 
 def _people(supposed: Assumptions, ratio: float | None) -> tuple[float, float]:
-    """The median and the 80 % quantile of the people that `coda` takes, without its designs."""
+    """Return the median and the 80 % quantile of the users that `coda` takes, without solving its designs."""
     estimates = estimate(supposed, draws=DRAWS, designs=False)
     if ratio is None:
         made = foretold(estimates, supposed.shares, "coda")

@@ -1,4 +1,4 @@
-"""Scenarios in a TOML file: all that a plan supposes, for those who would rather keep it in one place.
+"""Read a plan's assumptions, with its scenarios, from a TOML file.
 
 actions = 6
 baseline = 0.05
@@ -33,11 +33,11 @@ def _range(value: object, *, name: str) -> tuple[float, float]:
 
 
 def _effect(value: object, *, name: str) -> float | str:
-    """A number, or text as `plan` reads it: "+20%" of the baseline, "2%"."""
+    """Return a number, or text as `plan` reads it: "+20%" of the baseline, "2%"."""
     return text(value, name=name) if isinstance(value, str) else number(value, name=name)
 
 
-# What may stand at the top, by the name that `plan` has for it, and how it is read.
+# Keys at the top level, with their names as arguments of `plan`, and their readers.
 KEYS: dict[str, tuple[str, Any]] = {
     "actions": ("n_actions", whole_number),
     "policies": ("policies", text),
@@ -59,10 +59,10 @@ KEYS: dict[str, tuple[str, Any]] = {
 
 
 def read_scenarios(path: str | Path) -> dict[str, Any]:
-    """What a file supposes, by the names that `plan` has for it.
+    """Read the assumptions in a file, by their names as arguments of `plan`.
 
     Raises:
-        InputError: When the file cannot be read, or says what means nothing; it names that.
+        InputError: If the file cannot be read, or has an invalid entry; the message names it.
     """
     source = Path(path)
     with naming(source):

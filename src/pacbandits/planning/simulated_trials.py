@@ -31,22 +31,22 @@ from pacbandits.schema import Fields, parse_json, read_json
 from pacbandits.simulation.play_loop import Refusal, play_rounds
 from pacbandits.trials.protocol import Plan, Setting, State
 
-# Quantiles of stopping times from a few simulated trials, and how well they are known.
+# Quantiles of stopping times from a few simulated trials, and their precision.
 
 
 SHOWN_SHARES = (0.5, 0.8, 0.95)
-KNOWN_SHARES = (0.5, 0.8)  # those that simulation goes on for; the last of twenty would take hundreds of trials
-KNOWN_CONFIDENCE = 1.645  # standard errors either way: 90 %
-MIN_TRIALS = 3  # before anything is said
+KNOWN_SHARES = (0.5, 0.8)  # those whose precision ends a simulation; the 95 % quantile would take hundreds of trials
+KNOWN_CONFIDENCE = 1.645  # standard errors on either side: 90 %
+MIN_TRIALS = 3  # below it, precision is infinite
 
 
 @dataclass(frozen=True)
 class Quantiles:
-    """By how many people a trial is done, in half, 80 % and 95 % of all cases.
+    """The number of users by which a trial is done, in 50 %, 80 % and 95 % of cases.
 
-    median, p80, p95: infinite where it is not done by as many as were allowed.
+    median, p80, p95: infinite if it is not done by the largest allowed number.
     known_to: the relative error of the first two, with 90 % confidence; infinite while there are too few trials.
-    trials: how many were simulated; 0 for an estimate without simulation.
+    trials: the number simulated; 0 for an estimate without simulation.
     """
 
     median: float
@@ -56,17 +56,17 @@ class Quantiles:
     trials: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Serialise to JSON-compatible values; null for what is infinite."""
+        """Serialise to JSON-compatible values; null for infinite ones."""
         names = ("median", "p80", "p95", "known_to")
         values = {name: getattr(self, name) for name in names}
         return {name: v if math.isfinite(v) else None for name, v in values.items()} | {"trials": self.trials}
 
 
 def quantile(values: Sequence[float], weights: Sequence[float], share: float) -> float:
-    """A quantile of weighted values, between neighbours in proportion on a logarithmic scale.
+    """Return a quantile of weighted values, with log-linear interpolation between neighbours.
 
-    The i-th of m equal values stands at i/(m + 1), so that a fresh one falls between two quantiles as often as these
-    say, however few there are; beyond the first and the last nothing is known, and these are taken.
+    The i-th of m equally weighted values is the i/(m + 1) quantile, so that a new value falls between two quantiles as
+    often as these say, for any m; outside the first and the last value, that value is returned.
     """
     x, w = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     order = np.argsort(x, kind="stable")
@@ -85,7 +85,7 @@ def quantile(values: Sequence[float], weights: Sequence[float], share: float) ->
 
 
 def quantiles(values: Sequence[float], weights: Sequence[float] | None = None) -> Quantiles:
-    """Quantiles of simulated stopping times, infinite where one was not done."""
+    """Return quantiles of simulated stopping times, infinite for trials that were not done."""
     w: FloatArray = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
     median, p80, p95 = (quantile(values, list(w), share) for share in SHOWN_SHARES)
     errors = [_error(values, w, share) for share in KNOWN_SHARES]
@@ -93,7 +93,7 @@ def quantiles(values: Sequence[float], weights: Sequence[float] | None = None) -
 
 
 def _error(values: Sequence[float], weights: FloatArray, share: float) -> float:
-    """The relative error of a quantile: those at shares a little smaller and larger, by what chance does to shares."""
+    """Return the relative error of a quantile, from the quantiles at its share less and plus the sampling error."""
     counted = weights.sum() ** 2 / (weights**2).sum()
     chance = KNOWN_CONFIDENCE * math.sqrt(share * (1 - share) / counted)
     m = len(values)
@@ -103,31 +103,31 @@ def _error(values: Sequence[float], weights: FloatArray, share: float) -> float:
     return max(high / middle, middle / low) - 1 if math.isfinite(high) else math.inf
 
 
-# One simulated trial of a plan, on the truth of a scenario, with the traffic and the late rewards of the plan.
+# One simulated trial of a plan, on a draw of a scenario, with the plan's traffic and delay of rewards.
 #
 # Without traffic, or where designs may change at any time, rounds are those of the algorithm. Otherwise a round lasts
 # for whole periods, and rounds that begin while rewards are pending are designed without them.
 
 
-RIVALS = ("coda", "uniform")  # what a plan compares
+RIVALS = ("coda", "uniform")  # the algorithms that a plan compares
 
 
 @dataclass(frozen=True)
 class PlayedTrial:
-    """What came of one trial, in units of rewards in [0, 1].
+    """The result of one trial, in units of rewards in [0, 1].
 
-    scenario: which of the plan's, from 0.
-    number: which draw of it, from 0.
+    scenario: its index in the plan, from 0.
+    number: the draw of the scenario, from 0.
     algorithm: its name.
-    samples: people until it was done, or as many as it was allowed.
-    done: whether it was.
+    samples: users until it was done or given up.
+    done: whether it was done.
     periods: of the traffic, until it was done; None without traffic.
     correct: whether the answer is within ε by the truth.
-    lost: what people earned less than under the best policy while it went on, together.
-    over_constant, over_control: what the answer earns more than the best single action, and than the control.
-    best_over_constant: the same of the best policy of the class.
-    curve: people and certified ε, after each round.
-    seconds: of the clock on the wall.
+    lost: the total regret during the trial, against the best policy.
+    over_constant, over_control: the value of the answer less that of the best single action, and of the control.
+    best_over_constant: the same for the best policy of the class, over the best single action.
+    curve: users and certified ε, after each round.
+    seconds: wall time.
     """
 
     scenario: int
@@ -178,11 +178,11 @@ def _curve(rows: list[tuple[float, ...]]) -> tuple[tuple[int, float], ...]:
 
 @dataclass(frozen=True, eq=False)
 class TrialQuestion:
-    """What a trial is asked, in units of rewards in [0, 1].
+    """The parameters of a trial, in units of rewards in [0, 1].
 
-    epsilon, delta: how near to the best, and with what probability of being wrong.
-    traffic: who comes when; None where that is of no account.
-    control: the action that others are compared with.
+    epsilon, delta: how close to the best, and the probability of being wrong.
+    traffic: users per period; None if time does not matter.
+    control: the action with which others are compared.
     max_samples: after which a trial is given up, but not before its first round.
     """
 
@@ -196,7 +196,7 @@ class TrialQuestion:
 def play(
     problem: Problem, algorithm: str, asked: TrialQuestion, *, scenario: int, number: int, seed: int
 ) -> PlayedTrial:
-    """A trial from its first round to its last."""
+    """Play a trial from its first round to its last."""
     if algorithm not in RIVALS:
         raise InputError(f"a plan plays {' and '.join(RIVALS)}, not '{plain(algorithm)}'")
     began, rng = time.perf_counter(), np.random.default_rng([seed, scenario, number, 1 + RIVALS.index(algorithm)])
@@ -244,7 +244,7 @@ def play(
 
 
 def _lost(problem: Problem, log: Log) -> float:
-    """What the people of a log earn less, on average and together, than under the best policy."""
+    """Return the total expected regret of a log's actions, against the best policy."""
     ids = log.contexts.require_ids(below=len(problem.population))
     best = problem.best_policy()(problem.population)
     means = problem.mean_rewards
@@ -252,7 +252,7 @@ def _lost(problem: Problem, log: Log) -> float:
 
 
 def _certified(state: State) -> float:
-    """The smallest ε that is certified; 1 where none is."""
+    """Return the smallest certified ε; 1 if none is."""
     if state.certificate is None:
         raise InputError("a plan needs an algorithm that certifies: coda or uniform")
     return min(float(state.certificate.certified_epsilon), 1.0)
@@ -262,17 +262,17 @@ def _certified(state: State) -> float:
 
 
 def play_one(supposed: Assumptions, asked: TrialQuestion, scenario: int, number: int, algorithm: str) -> PlayedTrial:
-    """One trial of a plan; the same whoever plays it."""
+    """Play one trial of a plan; the result is the same in any process."""
     problem = supposed.problem(scenario, number)
     return play(problem, algorithm, asked, scenario=scenario, number=number, seed=supposed.seed)
 
 
 def play_job(told: tuple[Assumptions, TrialQuestion], job: tuple[int, int, str]) -> PlayedTrial:
-    """The same, for another process."""
+    """Play one trial in another process."""
     return play_one(*told, *job)
 
 
-# Simulate the trials of a plan in several processes, in any order; each trial is the same wherever it is played.
+# Simulate the trials of a plan in several processes, in any order; each trial is the same in any process.
 
 
 Job = tuple[int, int, str]  # scenario, number of its draw, algorithm
@@ -287,12 +287,12 @@ def play_all(
     engine: DaskEngine | None = None,
     until: float = math.inf,
 ) -> Generator[PlayedTrial]:
-    """What comes of each job, as soon as it is known. With one process they are played in this one.
+    """Yield the result of each job as soon as it is known. With one process jobs are played in this one.
 
-    Whoever stops asking stops the processes.
+    Closing the generator stops the processes.
 
-    engine: whose workers play, in place of processes of our own.
-    until: when, by `time.monotonic`, trials are no longer waited for; with one process the last one is.
+    engine: plays on its workers, instead of processes of this machine.
+    until: when, by `time.monotonic`, to stop waiting for trials; with one process the last one is finished.
     """
     if engine is not None:
         yield from engine.each(play_job, (supposed, asked), jobs, until=until)
@@ -306,7 +306,7 @@ def play_all(
 
 
 def _can_be_handed_over(supposed: Assumptions, asked: TrialQuestion) -> bool:
-    """Whether another process can be told what is supposed; not so of a class that a script defines itself."""
+    """Whether the assumptions can be sent to another process; not so for a class that a script itself defines."""
     parts = (supposed.people, supposed.policies, *supposed.scenarios)
     if any(type(part).__module__ == "__main__" for part in parts):
         return False
@@ -317,11 +317,11 @@ def _can_be_handed_over(supposed: Assumptions, asked: TrialQuestion) -> bool:
     return True
 
 
-# Simulate trials of a plan until their quantiles are precise enough; a folder keeps them for later.
+# Simulate trials of a plan until their quantiles are precise enough; a folder saves them for later.
 
 
-PRECISION = 0.1  # to which quantiles are to be known
-DEFAULT_TRIALS, DEFAULT_MINUTES = 200, 10.0  # of each scenario, the most; and in all
+PRECISION = 0.1  # target relative error of quantiles
+DEFAULT_TRIALS, DEFAULT_MINUTES = 200, 10.0  # at most, of each scenario; and in total
 TRIALS_FILE, ASKED_FILE = "trials.jsonl", "asked.json"
 
 Watch = Callable[[tuple[PlayedTrial, ...]], None]
@@ -329,12 +329,12 @@ Watch = Callable[[tuple[PlayedTrial, ...]], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """When a simulation ends.
+    """The limits of a simulation.
 
-    trials: of each scenario and algorithm, the most.
-    minutes: in all.
-    precision: the relative error of the median and the 80 % quantile that is small enough.
-    processes: at once; None for one a core.
+    trials: at most, of each scenario and algorithm.
+    minutes: in total.
+    precision: the relative error of the median and the 80 % quantile at which it ends.
+    processes: at once; None for one per core.
     """
 
     trials: int = DEFAULT_TRIALS
@@ -351,7 +351,7 @@ class Limits:
 
 
 def stopping_times(trials: tuple[PlayedTrial, ...], algorithm: str, scenario: int | None = None) -> list[float]:
-    """How many people each trial of an algorithm took; infinite where it was not done."""
+    """Return the number of users that each trial of an algorithm took; infinite if it was not done."""
     return [
         float(one.samples) if one.done else np.inf
         for one in trials
@@ -360,14 +360,14 @@ def stopping_times(trials: tuple[PlayedTrial, ...], algorithm: str, scenario: in
 
 
 def scenario_weights(trials: tuple[PlayedTrial, ...], algorithm: str, shares: tuple[float, ...]) -> list[float]:
-    """What each trial of an algorithm counts, so that scenarios count by how likely they are."""
+    """Return the weight of each trial of an algorithm, so that scenarios count by their probabilities."""
     of = [one.scenario for one in trials if one.algorithm == algorithm]
     many = np.bincount(of, minlength=len(shares)) if of else np.ones(len(shares))
     return [shares[s] / float(many[s]) for s in of]
 
 
 def known_to(trials: tuple[PlayedTrial, ...], n_scenarios: int) -> float:
-    """The largest relative error of any scenario's quantiles."""
+    """Return the largest relative error of any scenario's quantiles."""
     worst = 0.0
     for scenario in range(n_scenarios):
         for algorithm in RIVALS:
@@ -385,10 +385,10 @@ def simulate(
     engine: DaskEngine | None = None,
     watch: Watch | None = None,
 ) -> tuple[PlayedTrial, ...]:
-    """Trials of every scenario, until quantiles are known or a limit is reached; also when interrupted.
+    """Simulate every scenario until quantiles are precise, a limit is reached or it is interrupted; return the trials.
 
-    folder: keeps every trial, and what it holds is not played again.
-    engine: whose workers play; None for processes of this machine.
+    folder: saves every trial; those it holds are not played again.
+    engine: plays on its workers; None for processes of this machine.
     """
     kept = None if folder is None else _Kept.of(folder, supposed, asked)
     trials = [] if kept is None else kept.read(supposed)
@@ -424,7 +424,7 @@ def _sorted(trials: list[PlayedTrial]) -> tuple[PlayedTrial, ...]:
 
 
 def _jobs(supposed: Assumptions, most: int, over: list[bool]) -> Iterator[Job]:
-    """One trial of each scenario, then another, and so on; plain ones first, which take the least time."""
+    """Yield a trial of each scenario, then another, and so on; uniform trials first, which are the fastest."""
     for number in count():
         if number >= most:
             return
@@ -443,7 +443,7 @@ class _Kept:
 
     @classmethod
     def of(cls, folder: Path, supposed: Assumptions, asked: TrialQuestion) -> _Kept:
-        """The folder, made if there is none; raises where it holds trials of another plan."""
+        """Return the folder, created if needed; raise InputError if it holds trials of another plan."""
         try:
             folder.mkdir(exist_ok=True)
             now = plan_digest(supposed, asked)
@@ -458,7 +458,7 @@ class _Kept:
         return cls(folder)
 
     def read(self, supposed: Assumptions) -> list[PlayedTrial]:
-        """The trials that it holds; a last line that was cut short is left out."""
+        """Return the trials in the folder; drop a last line that was cut short."""
         path = self.folder / TRIALS_FILE
         if not path.exists():
             return []
@@ -476,7 +476,7 @@ class _Kept:
         return trials
 
     def add(self, one: PlayedTrial) -> None:
-        """Keep one more."""
+        """Save one more trial."""
         try:
             with (self.folder / TRIALS_FILE).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(one.to_json()) + "\n")
@@ -485,7 +485,7 @@ class _Kept:
 
 
 def plan_digest(supposed: Assumptions, asked: TrialQuestion) -> str:
-    """SHA-256 of all that trials depend on."""
+    """Return the SHA-256 of everything that trials depend on."""
     people = supposed.people
     stated = repr(asked).removeprefix("Trial")  # as it was when the class was called Question: folders stay valid
     words = [

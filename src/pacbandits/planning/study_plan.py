@@ -62,21 +62,21 @@ from pacbandits.records.log_metadata import check_range
 # A plan: its assumptions, the quick estimates, and the results of simulated trials.
 
 
-PLAIN_TRIAL_SUFFICES = 1.1  # times as many people as `coda`, at most, and the plain trial is all one needs
-KNOWN_WELL_ENOUGH = 0.25  # to which medians must be known, before their ratio is more than chance
-BAND = (0.1, 0.5, 0.9)  # of certified ε over people
+PLAIN_TRIAL_SUFFICES = 1.1  # users of the uniform trial over those of `coda`, up to which it is recommended
+KNOWN_WELL_ENOUGH = 0.25  # relative error of medians above which their ratio may be chance
+BAND = (0.1, 0.5, 0.9)  # quantiles of the certified ε over users
 CURVE_POINTS = 60
 YEARS = {"hour": 1 / 8766, "day": 1 / 365.25, "week": 7 / 365.25, "month": 1 / 12, "year": 1.0}
-NO_GAIN = 1e-9  # of ε, below which a gain is rounding
-LONG_YEARS = 2.0  # of a trial that one should think about again
+NO_GAIN = 1e-9  # in units of ε, below which a gain is rounding
+LONG_YEARS = 2.0  # length of a trial that brings a warning
 
 
 @dataclass(frozen=True)
 class TrialAverages:
-    """What trials of one algorithm cost and gain, on average over scenarios, in the units of rewards.
+    """Average cost and gain of trials of one algorithm over scenarios, in the units of rewards.
 
-    lost: what people earn less than under the best policy while a trial goes on, together.
-    over_constant, over_control: what the answer earns more than the best single action and than the control, a person.
+    lost: the total regret during a trial, against the best policy.
+    over_constant, over_control: the value of the answer less that of the best single action, and of the control.
     correct: the share of answers within ε of the best.
     """
 
@@ -92,15 +92,15 @@ class TrialAverages:
 
 @dataclass(frozen=True, eq=False)
 class StudyPlan:
-    """What a trial will cost, before it starts.
+    """The predicted cost of a trial, before it starts.
 
-    supposed: what it rests on.
-    estimates: foretold without simulation.
-    trials: simulated; none where that was not asked for.
+    supposed: its assumptions.
+    estimates: predictions without simulation.
+    trials: the simulated ones; empty without simulation.
     max_samples: after which simulated trials were given up.
     source: where the contexts come from, in words.
-    budget: people one can afford; None where that was not asked.
-    deadline: periods of the traffic that one has; None where that was not asked.
+    budget: affordable number of users; None if not given.
+    deadline: available periods of the traffic; None if not given.
     """
 
     supposed: Assumptions
@@ -118,14 +118,14 @@ class StudyPlan:
 
     @property
     def samples(self) -> Mapping[str, Quantiles]:
-        """How many people each analysis takes: simulated, or foretold where nothing was.
+        """The number of users that each analysis takes: simulated, or predicted without simulation.
 
-        `coda` and `uniform` are trials that stop themselves; `certify` is a plain test whose finished log it reads.
+        `coda` and `uniform` are trials that stop themselves; `certify` reads the finished log of a uniform test.
         """
         return {one: self.quantiles(one) for one in ANALYSES}
 
     def quantiles(self, algorithm: str, scenario: int | None = None) -> Quantiles:
-        """The same of one algorithm, over all scenarios or in one; `certify`: of a finished log that it reads."""
+        """Return the same for one analysis, over all scenarios or in one; `certify`: for a finished log."""
         if not self.simulated:
             return self.foretold(algorithm, scenario)
         if algorithm == CERTIFY:
@@ -136,10 +136,10 @@ class StudyPlan:
         if traffic is None or not traffic.batched:
             return made
         median, p80, p95 = (traffic.people * traffic.periods(one) for one in (made.median, made.p80, made.p95))
-        return replace(made, median=median, p80=p80, p95=p95)  # between two trials there may be half a period
+        return replace(made, median=median, p80=p80, p95=p95)  # quantiles between two trials may be at half a period
 
     def foretold(self, algorithm: str, scenario: int | None = None) -> Quantiles:
-        """The quick answer, whatever was simulated."""
+        """Return the quick prediction, even if trials were simulated."""
         return self._foretold(self.estimates, algorithm, scenario)
 
     def _foretold(self, estimates: tuple[SampleSizeEstimate, ...], algorithm: str, scenario: int | None) -> Quantiles:
@@ -150,7 +150,7 @@ class StudyPlan:
         return Quantiles(traffic.taken(made.median), traffic.taken(made.p80), traffic.taken(made.p95))
 
     def _of_logs(self) -> tuple[SampleSizeEstimate, ...]:
-        """Estimates of finished logs, for the plain trial's people as simulated, where its trials were done."""
+        """Return estimates for finished logs, rescaled to the simulated users of the uniform trial if it was done."""
         made: list[SampleSizeEstimate] = []
         for one in self.estimates:
             simulated = math.inf
@@ -163,7 +163,7 @@ class StudyPlan:
         return tuple(made)
 
     def chance(self, people: float, algorithm: str = "coda") -> float:
-        """The probability that a trial is done by so many people."""
+        """Return the probability that a trial is done by this many users."""
         people, traffic = number(people, name="people", least=0), self.supposed.traffic
         if not self.simulated or algorithm == CERTIFY:
             known = people if traffic is None else traffic.counted(people)
@@ -174,7 +174,7 @@ class StudyPlan:
         return float(weights @ (times <= people))
 
     def chance_in(self, periods: float, algorithm: str = "coda") -> float:
-        """The probability that a trial is done after so many periods of its traffic."""
+        """Return the probability that a trial is done after this many periods of its traffic."""
         traffic = self.supposed.traffic
         if traffic is None:
             raise InputError('say how many people come by: plan(…, traffic="4000/week")')
@@ -182,7 +182,7 @@ class StudyPlan:
         return self.chance(traffic.people_in(math.floor(periods) if traffic.batched else periods), algorithm)
 
     def periods(self, algorithm: str, share: float) -> float | None:
-        """After how many periods of its traffic a trial is done in this share of cases; None without traffic."""
+        """Return the periods of its traffic after which this share of trials is done; None without traffic."""
         traffic, shares = self.supposed.traffic, self.supposed.shares
         share = number(share, name="share", above=0, below=1)
         if traffic is None:
@@ -194,7 +194,7 @@ class StudyPlan:
         return traffic.periods(traffic.taken(foretold_at(estimates, shares, algorithm, share)))
 
     def means(self, algorithm: str) -> TrialAverages | None:
-        """What simulated trials cost and gained on average; None where there were none."""
+        """Return the average cost and gain of simulated trials; None if there were none."""
         if not self.simulated:
             return None
         own = [one for one in self.trials if one.algorithm == algorithm]
@@ -204,7 +204,7 @@ class StudyPlan:
         return TrialAverages(unit * lost, unit * constant, unit * control, correct)
 
     def curve(self, algorithm: str) -> tuple[FloatArray, FloatArray]:
-        """People (k,), and the certified ε (3, k) that 10, 50 and 90 % of the simulated trials are below by then."""
+        """Return users (k,), and the 10, 50 and 90 % quantiles (3, k) of the certified ε by then, as simulated."""
         own = [one for one in self.trials if one.algorithm == algorithm]
         if not self.simulated:
             raise InputError("this plan was not simulated, and only simulated trials tell what is proven by when")
@@ -212,7 +212,7 @@ class StudyPlan:
         last = max(n for one in own for n, _ in one.curve)
         first = min(one.curve[0][0] for one in own)
         people = np.geomspace(max(first, 1), max(last, first + 1), CURVE_POINTS)
-        # What was certified by then: of a round that is over, the smallest of all.
+        # Certified so far: the smallest ε of all rounds that are over.
         steps = np.ones((len(own), len(people)))
         for i, one in enumerate(own):
             at = np.array([n for n, _ in one.curve])
@@ -224,12 +224,12 @@ class StudyPlan:
 
     @property
     def unit(self) -> float:
-        """How far apart the ends of the range of rewards are."""
+        """The range of rewards: the largest less the smallest."""
         return self.supposed.outcome.unit
 
     @property
     def lower_bound(self) -> float | None:
-        """The mean of the paper's lower bounds, by how likely scenarios are; None unless it is a theorem in each."""
+        """The mean of the paper's lower bounds over scenarios; None unless it is a theorem in each."""
         bounds = [one.lower_bound for one in self.estimates]
         if any(one is None for one in bounds):
             return None
@@ -238,14 +238,14 @@ class StudyPlan:
 
     @property
     def largest_gain(self) -> float:
-        """What the best policy earns more than the best single action on average, where that is most."""
+        """The mean gain of the best policy over the best single action, in the scenario where it is largest."""
         drawn = [(one.scenario, one.best_over_constant) for one in self.trials] if self.simulated else []
         drawn = drawn or [(one.scenario, one.gain) for one in self.estimates]
         gains = [np.mean([gain for of, gain in drawn if of == scenario]) for scenario in {of for of, _ in drawn}]
         return self.unit * float(max(gains))
 
     def affordable(self, budget: int | None = None, *, progress: Progress | None = None) -> Affordable:
-        """What a number of people affords: which ε, how many actions, how deep trees."""
+        """Return what a number of users affords: the smallest ε, the number of actions, the depth of trees."""
         people = self.budget if budget is None else budget
         if people is None:
             raise InputError("say how many people you can afford: affordable(budget=3000)")
@@ -253,7 +253,7 @@ class StudyPlan:
         return affordable(self.supposed, self.estimates, people, progress=progress)
 
     def by_effect(self, *, progress: Progress | None = None) -> dict[float, dict[str, Quantiles]]:
-        """The quick answer for smaller and larger effects than the one supposed, by effect and analysis."""
+        """Return the quick prediction for smaller and larger effects than the assumed one, by effect and analysis."""
         made = by_effect(self.supposed, self.estimates, progress=progress)
         return {
             effect: {one: replace(self, estimates=found, trials=()).quantiles(one) for one in ANALYSES}
@@ -261,7 +261,7 @@ class StudyPlan:
         }
 
     def findings(self) -> tuple[str, ...]:
-        """What whoever plans should know, in sentences."""
+        """Return conclusions and warnings for the planner, in sentences."""
         s, words = self.supposed, list(self.supposed.remarks())
         coda, plain, by_whom = *(self.quantiles(one) for one in RIVALS), ""
         unsure = max(coda.known_to, plain.known_to) > KNOWN_WELL_ENOUGH
@@ -297,7 +297,7 @@ class StudyPlan:
 
 
 def _no_proof_of_personalising(gain: float, epsilon: float) -> str:
-    """Why a proof to within ε will not favour a rule over one action; gain: of the best policy over that, at most."""
+    """Return why a proof to within ε cannot favour a rule over one action; gain: the best policy's, at most."""
     if gain <= NO_GAIN * epsilon:
         return (
             "Personalising cannot pay here: in every scenario one action is as good as the best policy. An ordinary "
@@ -315,14 +315,14 @@ def _no_proof_of_personalising(gain: float, epsilon: float) -> str:
 
 
 DEFAULT_CLASS, DEFAULT_DELTA = "trees:depth=2", 0.05
-DEFAULT_EPSILON_IN_BASELINES = 0.2  # where only a budget is known: effects of a fifth of the baseline matter
-MOST_SIMULATED_PEOPLE = 1e9  # in one trial, unless it is foretold to take more
-GIVEN_UP_AFTER = 10  # times as many people as 95 % of trials are foretold to take
+DEFAULT_EPSILON_IN_BASELINES = 0.2  # if only a budget is known: effects of a fifth of the baseline matter
+MOST_SIMULATED_PEOPLE = 1e9  # in one trial, unless a larger number is predicted
+GIVEN_UP_AFTER = 10  # multiple of the predicted 95 % quantile after which a trial is given up
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What a person states for a plan; see `plan` for what each means."""
+    """The arguments of `plan`; see there."""
 
     n_actions: int | None = None
     policies: PolicyClass | str = DEFAULT_CLASS
@@ -366,29 +366,29 @@ def plan(
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> StudyPlan:
-    """What a trial will cost, before it starts: how many people, for how long, and what it gains.
+    """Plan a trial before it starts: predict its number of users, its duration and its gain.
 
-    contexts: of people as they come, from the past; or the log of a pilot, whose uncertain effects are drawn.
-    n_actions: how many actions there are to choose from.
+    contexts: of past users; or the log of a pilot, whose uncertain effects are drawn.
+    n_actions: the number of actions.
     policies: the class to search, or its name.
-    epsilon: how near to the best the answer must be, in the units of rewards; without it, what the budget affords.
-    delta: with what probability it may be wrong.
-    baseline: the mean reward when nothing special is done, a conversion rate say.
-    spread: the standard deviation of rewards, where they are not all or nothing.
-    reward_range: the least and the largest that a reward can be.
-    variation: by which share of the baseline people differ, whatever is done.
-    effect: by how much a better action is better, in the units of rewards or as "+20%" of the baseline, the default.
-    share: of people for whom another action is better, in the scenario `segments`.
-    scenarios: what actions may do, if not the usual: none, winner, segments and few.
-    control: the action that is in use now.
-    traffic: people a period, as "4000/week"; a `Traffic` can be in batches and have late rewards.
-    budget: people one can afford.
-    seed: of all that is drawn.
-    simulated: whether trials are simulated; without, the answer takes seconds and is right to a factor of 1.5 or so.
+    epsilon: how close to the best, in the units of rewards; if omitted, what the budget affords.
+    delta: the probability of being wrong.
+    baseline: the mean reward under the status quo, such as a conversion rate.
+    spread: the standard deviation of rewards, if they are not binary.
+    reward_range: the smallest and the largest possible reward.
+    variation: by which share of the baseline users differ, under every action.
+    effect: the effect size, in the units of rewards or as "+20%" of the baseline, the default.
+    share: of users for whom another action is better, in the scenario `segments`.
+    scenarios: assumptions about effects, if not the usual: none, winner, segments and few.
+    control: the action in use now.
+    traffic: users per period, such as "4000/week"; a `Traffic` may have batches and late rewards.
+    budget: affordable number of users.
+    seed: of all random draws.
+    simulated: whether to simulate trials; without, the answer takes seconds and is right to a factor of about 1.5.
     limits: when simulation ends; by default after 10 minutes, or once quantiles are known to 10 %.
-    folder: keeps simulated trials, so that a plan can be refined later.
-    engine: whose workers play trials, `DaskEngine()`; processes of this machine by default.
-    progress, watch: are told what goes on, and of every trial.
+    folder: saves simulated trials, so that a plan can be refined later.
+    engine: plays trials on its workers, `DaskEngine()`; by default processes of this machine do.
+    progress, watch: called with the current step, and with every trial.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[age] for age in range(18, 80)], names=["age"])
@@ -397,7 +397,7 @@ def plan(
     True
 
     Raises:
-        InputError: When what is supposed cannot be, in a sentence that says what.
+        InputError: If the assumptions are impossible; the message says which.
     """
     asked = PlanRequest(
         n_actions=n_actions,
@@ -424,13 +424,13 @@ def plan(
 
 
 def _quick(supposed: Assumptions, *, budget: int | None, progress: Progress | None) -> StudyPlan:
-    """The plan with its quick answer alone."""
+    """Return the plan with its quick prediction alone."""
     made = StudyPlan(supposed, estimate(supposed, progress=progress), (), 1, budget=budget)
     return replace(made, max_samples=most_people(max(made.foretold(one).p95 for one in RIVALS)))
 
 
 def _check_simulation(simulated: object, limits: object, folder: object, engine: object, watch: object) -> None:
-    """Raise, before anything is computed, where simulation could not begin."""
+    """Raise, before anything is computed, if simulation could not begin."""
     flag(simulated, name="simulated")
     if limits is not None:
         instance(limits, Limits, name="limits", remedy="say Limits(trials=50, minutes=3)")
@@ -451,7 +451,7 @@ def refine(
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> StudyPlan:
-    """A plan with simulated trials, for one that has its quick answer; what is given is as for `plan`."""
+    """Return the plan with simulated trials; arguments are those of `plan`."""
     s = quick.supposed
     question = TrialQuestion(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
     listener(progress)("simulating")
@@ -461,12 +461,12 @@ def refine(
 
 
 def most_people(usual: float) -> int:
-    """After how many people a simulated trial is given up, for what 95 % of trials are foretold to take."""
+    """Return the users after which a simulated trial is given up, given the predicted 95 % quantile."""
     return int(min(GIVEN_UP_AFTER * usual, max(MOST_SIMULATED_PEOPLE, usual)))
 
 
 def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | None = None) -> Assumptions:
-    """What is supposed, with what was not stated filled in."""
+    """Return the assumptions, with defaults for what was not stated."""
     traffic = Traffic.read(asked.traffic) if isinstance(asked.traffic, str) else asked.traffic
     if asked.budget is not None:
         whole_number(asked.budget, name="--budget", least=1)
@@ -519,14 +519,14 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
 
 
 def _check_unheard(asked: PlanRequest, who: str) -> None:
-    """Raise where an effect or a share was stated that nothing would come of."""
+    """Raise if an effect or a share was stated that would have no effect."""
     for name, value in (("--effect", asked.effect), ("--share", asked.share)):
         if value is not None:
             raise InputError(f"{who} what actions do, and {name} would change nothing; leave it out")
 
 
 def _outcome(asked: PlanRequest, pilot: PilotEffects | None) -> Outcome:
-    """What rewards are like, as stated or as a pilot shows."""
+    """Return the distribution of rewards, as stated or as estimated from a pilot."""
     if pilot is not None:
         if asked.baseline is not None or asked.spread is not None:
             raise InputError("a pilot tells --baseline and --spread itself; leave them out")
@@ -542,7 +542,7 @@ def _outcome(asked: PlanRequest, pilot: PilotEffects | None) -> Outcome:
 
 
 def _n_actions(asked: PlanRequest, pilot: PilotEffects | None) -> int:
-    """How many actions there are, by whoever knows."""
+    """Return the number of actions, from the pilot, the class or the argument."""
     if pilot is not None:
         known = pilot.log.n_actions
     elif not isinstance(asked.policies, str):
@@ -557,7 +557,7 @@ def _n_actions(asked: PlanRequest, pilot: PilotEffects | None) -> int:
 
 
 def _contexts_of(given: object) -> Contexts | Log:
-    """People, a pilot, or people from a data frame."""
+    """Return contexts or a pilot's log as given; a data frame as contexts."""
     from pacbandits.logs.readers import contexts_of
 
     return given if isinstance(given, Contexts | Log) else contexts_of(given)

@@ -1,4 +1,4 @@
-"""Reward models: a guess of r(c, a) from the past, to centre what is estimated from the future."""
+"""Reward models: predictions of r(c, a) from past rounds, used as control variates for later ones."""
 
 from pacbandits.rewards.additive import Additive
 from pacbandits.rewards.base import CellMeans, Constant, FittedModel, RewardModel, StoredModel, check_model, no_idea

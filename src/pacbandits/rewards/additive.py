@@ -1,4 +1,4 @@
-"""A reward model for contexts with features: for each action a sum of one step function a feature."""
+"""A reward model for contexts with features: for each action a sum of one step function per feature."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from pacbandits.schema import Fields
 
 @dataclass(frozen=True)
 class Additive:
-    """For contexts with features: for each action a sum of one step function a feature, by ridge regression.
+    """For contexts with features: for each action a sum of one step function per feature, by ridge regression.
 
-    cuts: where each feature is cut, or how many labels a categorical one has, one step each.
-    strength: of the ridge.
+    cuts: the cut points of each feature, or the number of labels of a categorical one, one step each.
+    strength: the ridge penalty.
     """
 
     kind: ClassVar[str] = "additive"
@@ -44,7 +44,7 @@ class Additive:
 
     @classmethod
     def learn(cls, contexts: Contexts, *, strength: float = 20.0) -> Additive:
-        """Cuts at the quantiles of these contexts."""
+        """Return a model with cuts at the quantiles of these contexts."""
         return cls(learn_cuts(contexts), strength)
 
     def fit(self, log: Log) -> FittedSum:
@@ -66,7 +66,7 @@ class Additive:
         return FittedSum(self, means, np.ascontiguousarray(slopes.T))
 
     def places(self, contexts: Contexts) -> IntArray:
-        """Which of all steps (n, d) a context is on, of each feature one."""
+        """Return the index (n, d), among all steps, of each context's step in each feature."""
         starts = np.cumsum([0] + [steps_of(cuts) for cuts in self.cuts[:-1]])
         places = codes_of(self.cuts, contexts)
         places += starts
@@ -89,9 +89,9 @@ class Additive:
 class FittedSum:
     """A fitted sum of steps.
 
-    model: which steps there are.
+    model: the steps.
     means (A,): of each action.
-    slopes (S, A): what each of all steps adds to it.
+    slopes (S, A): the contribution of each step.
     """
 
     model: Additive
@@ -116,7 +116,7 @@ def _add_up(
     start: int,
     stop: int,
 ) -> None:
-    """Add to gram (A, S, S) how often two steps come together, above its diagonal, and to pull (A, S) the residuals.
+    """Add to gram (A, S, S), above its diagonal, how often two steps occur together, and to pull (A, S) the residuals.
 
     For actions from start to stop.
     """
@@ -132,7 +132,7 @@ def _add_up(
 
 @kernel
 def _solve(gram: FloatArray, pull: FloatArray, start: int, stop: int) -> None:
-    """Put the solution of gram·x = pull in the place of pull, by Cholesky's decomposition in the place of gram."""
+    """Overwrite pull with the solution of gram·x = pull, and gram with its Cholesky factor."""
     size = gram.shape[1]
     for a in range(start, stop):
         for j in range(size):
@@ -153,7 +153,7 @@ def _solve(gram: FloatArray, pull: FloatArray, start: int, stop: int) -> None:
 
 @kernel
 def _add_slopes(places: IntArray, slopes: FloatArray, out: FloatArray, start: int, stop: int) -> None:
-    """Add to out (n, A) the slopes of the steps that each context is on, for contexts from start to stop."""
+    """Add to out (n, A) the slopes of each context's steps, for contexts from start to stop."""
     for i in range(start, stop):
         for j in range(places.shape[1]):
             for a in range(out.shape[1]):

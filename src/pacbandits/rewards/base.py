@@ -1,7 +1,7 @@
-"""What a reward model is: a guess of r(c, a) from the past, to centre what is estimated from the future.
+"""Reward models: predictions of r(c, a) from past rounds, used as control variates for later ones.
 
-A model changes how many samples are needed and never what may be claimed: scores are unbiased whatever it says, as long
-as it was fitted on earlier rounds only.
+A model affects the sample size, never validity: scores are unbiased for any predictions, if the model was fitted on
+earlier rounds only.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ class FittedModel(Protocol):
     """A fitted model."""
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        """A guess of every action's mean reward, in [0, 1], as (n, A)."""
+        """Return the predicted mean reward of every action, in [0, 1], as (n, A)."""
         ...
 
 
 @runtime_checkable
 class RewardModel(Protocol):
-    """What can be fitted to a log."""
+    """A model that can be fitted to a log."""
 
     def fit(self, log: Log) -> FittedModel:
-        """The model of this log."""
+        """Return the model fitted to this log."""
         ...
 
     def to_json(self) -> Json:
-        """What makes the same model again, or names a model that must be handed in again."""
+        """Serialise the model so that it can be made again, or name a model that must be passed again."""
         ...
 
 
 def fit_halves(model: RewardModel, log: Log, heads: BoolArray) -> tuple[FittedModel, FittedModel, FittedModel]:
-    """The model of the rows (n,) marked true, that of the others, and that of all; there must be some of both.
+    """Return the model fitted to the rows (n,) marked true, to the others, and to all; both parts must be non-empty.
 
-    A model with a method `fit_halves(log, heads)` of its own fits all three at little more than the cost of the last.
+    A model with its own method `fit_halves(log, heads)` fits all three at little more than the cost of the last.
     """
     if (own := getattr(model, "fit_halves", None)) is not None:
         return own(log, heads)
@@ -60,22 +60,22 @@ def fit_halves(model: RewardModel, log: Log, heads: BoolArray) -> tuple[FittedMo
 class StoredModel(RewardModel, Protocol):
     """A reward model that a file can describe.
 
-    kind: what its JSON calls it.
+    kind: its name in JSON.
     """
 
     kind: ClassVar[str]
 
     @classmethod
     def from_json(cls, given: Fields, *, read: Callable[[object], RewardModel]) -> Self:
-        """The model that `to_json` described; read: makes the models that it is made of, if it is made of any."""
+        """Make the model that `to_json` described; read: makes its component models, if it has any."""
         ...
 
 
 @dataclass(frozen=True)
 class Constant:
-    """The same guess for every context.
+    """The same prediction for every context.
 
-    means (A,): one number an action.
+    means (A,): one number per action.
     """
 
     means: FloatArray
@@ -85,58 +85,58 @@ class Constant:
 
 
 def no_idea(n_actions: int) -> Constant:
-    """The model before there are data: one half."""
+    """Return the model before there are data: one half for every action."""
     return Constant(np.full(n_actions, 0.5))
 
 
 def check_model(model: object) -> RewardModel:
-    """Raise unless this can be fitted to a log."""
+    """Return a reward model; raise InputError if this cannot be fitted to a log."""
     return instance(model, RewardModel, name="model", remedy="leave it out for one that suits the contexts")
 
 
-# Which rows of a log models are judged by: halves and samples that are the same everywhere and always.
+# Rows of a log on which models are evaluated: deterministic halves and samples.
 
 
 def scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers without the patterns that they came in, the same everywhere and always (splitmix64)."""
+    """Return hashes of numbers without their patterns, deterministic on every machine (splitmix64)."""
     bits = numbers * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
 
 
 def coins(n: int) -> BoolArray:
-    """n coins, the same everywhere and always, as what is chosen by them must be checked by others.
+    """Return n pseudo-random bits, the same on every machine, as others must be able to check choices based on them.
 
-    They are the top bits of scrambled row numbers, as rows may come in patterns.
+    They are the top bits of hashed row numbers, as rows may come in patterns.
     """
     return (scrambled(np.arange(1, n + 1, dtype=np.uint64)) >> np.uint64(63)).astype(np.bool_)
 
 
 def half_of(log: Log) -> BoolArray:
-    """About half of the rows (n,) of a log: of each unit all or none."""
+    """Return a mask (n,) of about half of a log's rows; the rows of a unit are all in or all out."""
     return coins(len(log)) if log.units is None else coins(log.n_units)[number_units(log.units)]
 
 
 def some_rows(n: int, *, most: int) -> IntArray:
-    """All of n rows or, of more than `most`, so many without a pattern; the same everywhere and always."""
+    """Return all of n rows or, if there are more than `most`, a deterministic pseudo-random sample of that size."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.argsort(scrambled(np.arange(1, n + 1, dtype=np.uint64)), kind="stable")[:most])
 
 
-# Factors of matrices that are positive definite, but for rounding or for features that leave it open.
+# Factors of matrices that are positive definite, up to rounding or degenerate features.
 
 
 Factor = TypeVar("Factor")
 
-_FIRST_SHARE = 1e-15  # of the trace, which is added to the diagonal first: about what rounding takes away
+_FIRST_SHARE = 1e-15  # of the trace, first added to the diagonal: about the size of rounding
 _MAX_TRIES = 20  # each adds ten times as much: the last far more than the matrix itself
 
 
 def factored(factor: Callable[[FloatArray], Factor], matrix: FloatArray) -> Factor:
-    """The factor of a matrix (m, m); of one that is not positive definite, with the least added that makes it so.
+    """Return the factor of a matrix (m, m), with as little added to its diagonal as makes it positive definite.
 
-    factor: makes it, or raises LinAlgError. What is added to the diagonal pulls what is fitted toward 0.
+    factor: computes it, or raises LinAlgError. The added diagonal shrinks the fit toward 0.
     """
     added = 0.0
     for _ in range(_MAX_TRIES):
@@ -148,28 +148,28 @@ def factored(factor: Callable[[FloatArray], Factor], matrix: FloatArray) -> Fact
 
 
 def with_positive_values(matrix: FloatArray) -> FloatArray:
-    """The symmetric matrix (m, m) whose eigenvalues are those of this one without their signs."""
+    """Return the symmetric matrix (m, m) with the absolute values of this one's eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.abs(values)) @ vectors.T, dtype=np.float64)
 
 
-# Features as steps: where the reward models cut them, and what they share.
+# Features as steps: cut points of the reward models, and shared functions.
 
 
-# Where a number is cut, and None after that where some were missing: those are on a step of their own, the last.
+# Cut points of a number, and None last if values were missing: those are on a step of their own, the last.
 NumberCuts = tuple[float | None, ...]
-# For each feature where it is cut, or how many labels it has.
+# For each feature its cut points, or its number of labels.
 Cuts = tuple[NumberCuts | int, ...]
 
-PREDICTION_MARGIN = 0.02  # predictions stay this far inside [0, 1]
+PREDICTION_MARGIN = 0.02  # distance of predictions from 0 and 1
 MAX_STEPS_OF_ALL_FEATURES = 400
 MAX_STEPS_OF_A_FEATURE = 16
-MAX_STEPS_OF_LABELS = 128  # of a feature with more, the last ones share a step
-MIN_STORED_STRENGTH = 1e-9  # observations, in a file; and at most one over it
+MAX_STEPS_OF_LABELS = 128  # labels beyond that share the last step
+MIN_STORED_STRENGTH = 1e-9  # observations, in a file; the maximum is one over it
 
 
 def learn_cuts(contexts: Contexts) -> Cuts:
-    """Cuts at the quantiles of these contexts: up to 15 a feature, fewer when there are many features."""
+    """Return cuts at the quantiles of these contexts: up to 15 per feature, fewer when there are many features."""
     bins = int(np.clip(MAX_STEPS_OF_ALL_FEATURES // max(contexts.n_features, 1), 2, MAX_STEPS_OF_A_FEATURE))
     found: list[NumberCuts | int] = []
     for values, labels in zip(contexts.features.T, contexts.categories, strict=True):
@@ -182,14 +182,14 @@ def learn_cuts(contexts: Contexts) -> Cuts:
 
 
 def steps_of(cuts: NumberCuts | int) -> int:
-    """How many steps a feature has."""
+    """Return the number of steps of a feature."""
     return cuts if isinstance(cuts, int) else len(cuts) + 1
 
 
 def with_labels_of(cuts: Cuts, contexts: Contexts) -> Cuts:
-    """The cuts, where labels are those of these contexts: a log may come to more than its first round has shown.
+    """Return the cuts with the labels of these contexts: a log may have more than its first round has shown.
 
-    A label that nothing is known of has a step on which nobody stands, and plays no part.
+    The step of a label without data is empty and has no effect.
     """
     known = [None if labels is None else min(len(labels), MAX_STEPS_OF_LABELS) for labels in contexts.categories]
     if len(known) != len(cuts):
@@ -199,7 +199,7 @@ def with_labels_of(cuts: Cuts, contexts: Contexts) -> Cuts:
 
 
 def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
-    """Which step (n, d) of each feature a context is on; where it is missing, on the last."""
+    """Return the step (n, d) of each context in each feature; a missing value is on the last."""
     known = tuple(steps if isinstance(steps, int) else None for steps in cuts)
     check_features(contexts, known, most=MAX_STEPS_OF_LABELS)
     numbers = [() if isinstance(steps, int) else _edges(steps) for steps in cuts]
@@ -218,9 +218,9 @@ def _edges(cuts: NumberCuts) -> tuple[float, ...]:
 
 
 def check_features(contexts: Contexts, known: tuple[int | None, ...], *, most: int | None = None) -> None:
-    """Raise unless the contexts have the features of a model: how many labels each has, None for a number.
+    """Raise unless the contexts have a model's features; known: the number of labels of each, None for a number.
 
-    most: labels beyond which the model tells no more apart.
+    most: the number of labels that the model distinguishes.
     """
     if len(known) != contexts.n_features:
         raise InputError(f"the model is of {len(known)} features, but the contexts have {contexts.n_features}")
@@ -240,7 +240,7 @@ def _count_edges(
     start: int,
     stop: int,
 ) -> None:
-    """A number's code is how many edges lie below it, or the last if it is missing; a label's is itself."""
+    """Write the codes: for a number how many edges lie below it, or the last if missing; for a label its index."""
     for i in range(start, stop):
         for j in range(features.shape[1]):
             value = features[i, j]
@@ -254,18 +254,18 @@ def _count_edges(
 
 
 def cuts_to_json(cuts: Cuts) -> list[Any]:
-    """Cuts as what JSON knows."""
+    """Serialise cuts to JSON-compatible values."""
     return [steps if isinstance(steps, int) else list(steps) for steps in cuts]
 
 
 def cuts_from_json(given: Fields) -> Cuts:
-    """The cuts that `cuts_to_json` wrote, no more of them than `learn_cuts` makes."""
+    """Read the cuts that `cuts_to_json` wrote, no more of them than `learn_cuts` makes."""
     name, found = "the cuts of a feature", list[NumberCuts | int]()
     for one in given.items("cuts"):
         if isinstance(one, int):
             found.append(whole_number(one, name=name, least=1))
             continue
-        steps = items(one, name=name, most=MAX_STEPS_OF_A_FEATURE)  # numbers, and null last where some were missing
+        steps = items(one, name=name, most=MAX_STEPS_OF_A_FEATURE)  # numbers, and null last if values were missing
         missing = bool(steps) and steps[-1] is None
         rising = numbers(steps[:-1] if missing else steps, name=name, longest=MAX_STEPS_OF_A_FEATURE - 1)
         found.append((*rising, None) if missing else rising)
@@ -280,12 +280,12 @@ def cuts_from_json(given: Fields) -> Cuts:
 
 
 def strength_from_json(given: Fields) -> float:
-    """How many observations a pull is worth."""
+    """Read a strength, in observations."""
     return given.number("strength", least=MIN_STORED_STRENGTH, most=1.0 / MIN_STORED_STRENGTH)
 
 
 def action_means(log: Log) -> FloatArray:
-    """The mean reward of each action (A,), pulled a little toward the mean of all."""
+    """Return the mean reward of each action (A,), shrunk a little toward the overall mean."""
     counts = np.bincount(log.actions, weights=log.weights, minlength=log.n_actions)
     totals = np.bincount(log.actions, weights=log.weights * log.rewards, minlength=log.n_actions)
     overall = (totals.sum() + 0.5) / (counts.sum() + 1.0)
@@ -293,7 +293,7 @@ def action_means(log: Log) -> FloatArray:
 
 
 def inside(values: FloatArray) -> FloatArray:
-    """Predictions in [0, 1], a little away from its ends."""
+    """Clip predictions to [0, 1], a margin away from its ends."""
     return np.clip(values, PREDICTION_MARGIN, 1.0 - PREDICTION_MARGIN)
 
 
@@ -302,9 +302,9 @@ def inside(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class CellMeans:
-    """For contexts of a finite set: the mean of each (context, action), pulled toward the action's mean.
+    """For contexts of a finite set: the mean of each (context, action), shrunk toward the action's mean.
 
-    strength: how many observations the pull is worth.
+    strength: the weight of the action's mean, in observations.
     """
 
     kind: ClassVar[str] = "cell-means"
@@ -335,9 +335,9 @@ class CellMeans:
 class FittedCells:
     """Fitted cell means.
 
-    ids (k,): of the contexts that were seen, in order.
+    ids (k,): of the contexts seen, in order.
     table (k, A): their means.
-    means (A,): of each action, for contexts that were not.
+    means (A,): of each action, for other contexts.
     """
 
     ids: IntArray

@@ -28,29 +28,29 @@ from pacbandits.rewards.base import (
 )
 from pacbandits.schema import Fields
 
-# A reward model made of several: a sum of them, weighed by how well they foretell what they have not seen.
+# A weighted sum of reward models, weighted by cross-validation.
 #
 #     f(c, a) = m(a) + Σ_j w_j d_j(c, a) + Σ_j u_j d̄_j(c),     d_j = f_j − m,     d̄_j(c) = mean of d_j(c, a) over a
 #
-# m are the means of actions and f_j the models. The last part lets one action speak for another: where exactly one
-# action is right, say, what is more than usual on one is less on the others, and u is about −w; where some contexts are
-# good for all actions, u is positive.
+# m are the means of actions and f_j the models. The last part shares information between actions: where exactly one
+# action is right, say, a larger reward of one means smaller ones of the others, and u is about −w; where some contexts
+# are good for all actions, u is positive.
 #
-# The weights w ≥ 0 and u are those of least squares for each half of the rows, predicted by models of the other half,
-# with a pull to w = 0 and, more, to u = 0 that is worth the squared error of one row.
+# The weights w ≥ 0 and u are fitted by least squares on each half of the rows, predicted by models of the other half,
+# with a ridge penalty toward w = 0 and, stronger, toward u = 0 that is worth the squared error of one row.
 
 
-optimize: Any = scipy.optimize  # it ships no complete types
+optimize: Any = scipy.optimize  # without complete types
 
 MAX_STORED_MODELS = 8
-MAX_JUDGED_ROWS = 2000  # of each half: enough to tell a handful of weights
-USUAL_WEIGHT, USUAL_SHARED_WEIGHT = 1.0, 0.5  # how far from 0 weights w and u are before there are data
-MIN_ROW_ERROR = 1e-4  # squared: predictions stay 0.02 away from certainty
+MAX_JUDGED_ROWS = 2000  # of each half: enough to fit a few weights
+USUAL_WEIGHT, USUAL_SHARED_WEIGHT = 1.0, 0.5  # prior standard deviations of the weights w and u
+MIN_ROW_ERROR = 1e-4  # squared: predictions stay 0.02 away from 0 and 1
 
 
 @dataclass(frozen=True)
 class Stacked:
-    """A sum of models, weighed by how well each, fitted to half of the rows, predicts the other half.
+    """A sum of models, weighted by how well each, fitted to half of the rows, predicts the other half.
 
     models: one or more.
     """
@@ -89,7 +89,7 @@ class Stacked:
 
 @dataclass(frozen=True, eq=False)
 class WeightedModel:
-    """One of the models of a sum.
+    """A model in a sum, with its weights.
 
     fitted: the model.
     own: its weight w.
@@ -106,7 +106,7 @@ class FittedStack:
     """A sum of fitted models.
 
     means (A,): of each action.
-    played (A,): whether it was.
+    played (A,): whether each action was played.
     parts: the models, with their weights.
     """
 
@@ -124,22 +124,22 @@ class FittedStack:
 
 
 def _played(log: Log) -> BoolArray:
-    """Which actions were played (A,): the others say nothing and hear nothing."""
+    """Return which actions were played (A,): the others neither give nor get shared information."""
     return np.bincount(log.actions, minlength=log.n_actions) > 0
 
 
 def _deviations(
     fitted: FittedModel, contexts: Contexts, means: FloatArray, played: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """d (n, A), and d̄ (n,): its mean over the actions that were played."""
+    """Return d (n, A), and d̄ (n,): its mean over the actions that were played."""
     own, shared = fitted.predict(contexts) - means, np.zeros(len(contexts))
-    for action in np.flatnonzero(played):  # one after the other, as a card adds them up: to the same last bit
+    for action in np.flatnonzero(played):  # one after the other, in the order of the CUDA code: equal to the last bit
         shared += own[:, action]
     return own, shared / played.sum()
 
 
 def _foretell(fitted: list[FittedModel], seen: Log, other: Log) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What models of the rows seen say of others: d_j and d̄_j (n, 2k), r − m (n,), and how often each occurred (n,)."""
+    """Return d_j and d̄_j (n, 2k) of other rows by models of the rows seen, r − m (n,), and the rows' weights (n,)."""
     other = other.take(some_rows(len(other), most=MAX_JUDGED_ROWS))
     means, played = action_means(seen), _played(seen)
     rows = np.arange(len(other))
@@ -152,9 +152,9 @@ def _foretell(fitted: list[FittedModel], seen: Log, other: Log) -> tuple[FloatAr
 
 
 def _weigh(columns: FloatArray, targets: FloatArray, repeats: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The weights w and u (k,) for the columns d_j and d̄_j (n, 2k)."""
+    """Return the weights w and u (k,) for the columns d_j and d̄_j (n, 2k)."""
     k = columns.shape[1] // 2
-    signed = np.column_stack([columns, -columns[:, k:]])  # u as the difference of two weights that are not negative
+    signed = np.column_stack([columns, -columns[:, k:]])  # u as the difference of two non-negative weights
     gram = signed.T @ (repeats[:, None] * signed)
     pull = signed.T @ (repeats * targets)
     weights = np.zeros(3 * k)
@@ -167,12 +167,12 @@ def _weigh(columns: FloatArray, targets: FloatArray, repeats: FloatArray) -> tup
     return weights[:k], weights[k : 2 * k] - weights[2 * k :]
 
 
-# A reward model made of two: whichever predicts better what it has not seen.
+# A reward model selected from two by held-out error.
 
 
 @dataclass(frozen=True)
 class Either:
-    """Whichever of two models, fitted to half of the rows, predicts the other half better; of equals the first.
+    """The one of two models that, fitted to half of the rows, predicts the other half better; at a tie the first.
 
     first, second: the models.
     """
@@ -203,6 +203,6 @@ class Either:
 
 
 def _error(fitted: FittedModel, log: Log) -> float:
-    """The squared error of the predictions of what was played."""
+    """Return the squared error of the predictions for the actions played."""
     guesses = fitted.predict(log.contexts)[np.arange(len(log)), log.actions]
     return float((log.weights * (log.rewards - guesses) ** 2).sum())

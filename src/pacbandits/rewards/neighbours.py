@@ -1,13 +1,13 @@
-"""A reward model for contexts with features: what was seen nearby, the nearer the more it says.
+"""A reward model for contexts with features: kernel regression on nearby contexts.
 
 For each action the prediction is the action's mean plus g(x), where g minimises
 
     Σ_i w_i (r_i − mean − g(x_i))² + strength · ‖g‖²,       g(x) = Σ_l α_l k(x, x_l)
 
-with k the likeness of two contexts, ‖·‖ the norm that belongs to it, and x_l, the anchors, the contexts in which the
-action was played: kriging, or ridge regression with a kernel. Of too many anchors a sample is kept, the same whatever
-the order of rows (`anchor_limit`); rows of other contexts still count. No neighbour is either in or out, so that there
-are no ties, and other machines get the same but for rounding.
+with k the similarity of two contexts, ‖·‖ its norm, and x_l, the anchors, the contexts in which the action was played:
+kriging, or kernel ridge regression. Of too many anchors a sample is kept, which does not depend on the order of rows
+(`anchor_limit`); rows of other contexts still count. No neighbour is either in or out, so that there are no ties, and
+other machines get the same result up to rounding.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from pacbandits.rewards.base import (
 )
 from pacbandits.schema import Fields
 
-# How alike two contexts are: 1 when they are the same, and the less the farther apart their features lie.
+# The similarity of two contexts: 1 if they are equal, falling with the distance of their features.
 #
 #     k(x, x') = (exp(−s) + exp(−2s²))/2,     s² = the mean over features of the squared distance
 #
-# in standard deviations; labels that differ are as far apart as two draws of a number are on average, and so is a
-# number that is missing from one that is not. The first part falls off sharply, so that contexts that come again are
-# remembered; the second is smooth, and carries to those that do not.
+# in standard deviations; different labels are as far apart as two draws of a number on average, and so is a missing
+# number from a present one. The first part falls sharply, which captures repeated contexts; the second is smooth, and
+# generalises to new ones.
 
 
-MAX_STANDARD_SCORE = 8.0  # standard deviations from the mean, beyond which a number counts as this far from it
+MAX_STANDARD_SCORE = 8.0  # standard deviations from the mean, to which numbers are clipped
 MIN_DEVIATION_SHARE = 1e-12  # of the mean: a standard deviation below that is rounding
 SQUARED_DISTANCE_OF_LABELS = 2.0
-MAX_EXPONENT = 64.0  # exp(−64) is as good as nothing
+MAX_EXPONENT = 64.0  # exp(−64) is negligible
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Where contexts lie.
+    """The feature space of contexts.
 
-    labels (d,): how many a feature has, None for a number.
-    centre, scale (d,): the mean and standard deviation of each number; a scale of 0 for one that does not count.
+    labels (d,): the number of labels of a feature, None for a number.
+    centre, scale (d,): the mean and standard deviation of each number; a scale of 0 for one that is ignored.
     """
 
     labels: tuple[int | None, ...]
@@ -68,10 +68,10 @@ class Space:
 
     @classmethod
     def learn(cls, log: Log) -> Space:
-        """By the contexts of a log."""
+        """Return the space of a log's contexts."""
         labels = tuple(None if one is None else len(one) for one in log.contexts.categories)
         features, weights = log.contexts.features, log.weights / log.weights.sum()
-        with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest there are have no deviation
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest double have no finite deviation
             if np.isnan(features).any():
                 centre, scale = _moments_of_present(features, weights)
             else:
@@ -81,7 +81,7 @@ class Space:
         return cls(labels, np.where(counts, centre, 0.0), np.where(counts, scale, 0.0))
 
     def points(self, contexts: Contexts) -> FloatArray:
-        """Standard scores (n, d) of numbers, NaN of those that are missing, and labels as they are."""
+        """Return standard scores (n, d) of numbers, NaN for missing ones, and labels unchanged."""
         check_features(contexts, self.labels)
         with np.errstate(over="ignore"):
             scores = (contexts.features - self.centre) / np.where(self.scale > 0, self.scale, np.inf)
@@ -89,7 +89,7 @@ class Space:
         return np.where(self._labelled(), contexts.features, scores)
 
     def likeness(self, points: FloatArray, others: FloatArray) -> FloatArray:
-        """k (n, m) of points (n, d) and others (m, d)."""
+        """Return k (n, m) of points (n, d) and others (m, d)."""
         out = np.empty((len(points), len(others)))
         across, labelled = np.ascontiguousarray(others.T), self._labelled()
         patchy = np.array([np.isnan(points[:, j]).any() or np.isnan(others[:, j]).any() for j in range(len(across))])
@@ -97,12 +97,12 @@ class Space:
         return out
 
     def _labelled(self) -> BoolArray:
-        """Which features hold labels (d,)."""
+        """Return a mask (d,) of the features with labels."""
         return np.array([one is not None for one in self.labels], dtype=np.bool_)
 
 
 def _moments_of_present(features: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mean and standard deviation (d,) of the numbers (n, d) that are there; 0 where there are none."""
+    """Return the mean and standard deviation (d,) of the present numbers (n, d); 0 where there are none."""
     there = ~np.isnan(features)
     shares = there * weights[:, None]
     shares /= np.maximum(shares.sum(axis=0), np.finfo(np.float64).tiny)
@@ -113,9 +113,9 @@ def _moments_of_present(features: FloatArray, weights: FloatArray) -> tuple[Floa
 
 @kernel
 def _decay(x: float) -> float:
-    """exp(−x) for 0 ≤ x ≤ MAX_EXPONENT, right to 3e-14, by sums and products alone: those are done side by side.
+    """Return exp(−x) for 0 ≤ x ≤ MAX_EXPONENT, to 3e-14, by sums and products alone, which the compiler vectorises.
 
-    exp(−x) = exp(−x/256)²⁵⁶. The polynomial is wrong by (x/256)⁸/8! at most, and that counts only where x is small.
+    exp(−x) = exp(−x/256)²⁵⁶. The polynomial's error is at most (x/256)⁸/8!, and matters only where x is small.
     """
     t = x * (-1.0 / 256.0)
     power = 1.0 + t * (1.0 + t * (1 / 2 + t * (1 / 6 + t * (1 / 24 + t * (1 / 120 + t * (1 / 720 + t / 5040))))))
@@ -136,7 +136,7 @@ def _liken(
 ) -> None:
     """Write k of the points from start to stop; across (d, m): the others, so that the inner loops are long.
 
-    patchy (d,): the features that are missing somewhere.
+    patchy (d,): the features with missing values.
     """
     size, count = across.shape
     share = 1.0 / size
@@ -162,24 +162,24 @@ def _liken(
             row[k] = 0.5 * _decay(math.sqrt(square)) + 0.5 * _decay(min(2.0 * square, MAX_EXPONENT))
 
 
-# What was seen of each action about some contexts, the anchors, and the sums that make predictions of it.
+# The rows of each action around its anchors, and the sums from which predictions are made.
 
 
-linalg: Any = scipy.linalg  # it ships no complete types
+linalg: Any = scipy.linalg  # without complete types
 
 BOTH_HALVES = (0, 1)
-ANCHOR_NOISE = 1e-6  # added to a likeness of 1, for anchors that rounding alone tells apart
+ANCHOR_NOISE = 1e-6  # added to a similarity of 1, for anchors that differ by rounding alone
 GRAM_NOISE = 1e-12  # added to a matrix of sums, as a share of its trace, for the same reason
 
 
 @dataclass(frozen=True, eq=False)
 class FittedNeighbours:
-    """What was learnt of each action at the contexts that were seen.
+    """A fitted kernel regression for each action.
 
-    space: where contexts lie.
+    space: the feature space.
     means (A,): of each action.
-    anchors (m, d): where the contexts lie that were seen.
-    coefficients (m, A): what each adds to an action, times its likeness to the context that is asked for.
+    anchors (m, d): the points of the anchors.
+    coefficients (m, A): the contribution of each anchor to an action, per unit of similarity to the context.
     """
 
     space: Space
@@ -196,9 +196,9 @@ class FittedNeighbours:
 
 @kernel
 def _add_anchors(alike: FloatArray, coefficients: FloatArray, out: FloatArray, start: int, stop: int) -> None:
-    """Add to out (n, A) what anchors add, one after the other; for contexts from start to stop.
+    """Add to out (n, A) the contributions of anchors, one after the other; for contexts from start to stop.
 
-    A library's product of matrices may have another last bit for a context that is asked for among others.
+    A library's matrix product may have another last bit for a context, depending on the others.
     """
     count, quads = len(coefficients), len(coefficients) // 4 * 4
     for i in range(start, stop):
@@ -217,8 +217,8 @@ def _add_anchors(alike: FloatArray, coefficients: FloatArray, out: FloatArray, s
 class Half:
     """One half of the rows of an action.
 
-    alike (n, m): each row's likeness to the anchors.
-    weights, residuals (n,): how often the rows occurred, and what they earned above the action's mean.
+    alike (n, m): each row's similarity to the anchors.
+    weights, residuals (n,): the weights of the rows, and their rewards less the action's mean.
     """
 
     alike: FloatArray
@@ -237,17 +237,17 @@ class Half:
         return (self.weights * self.residuals) @ self.alike
 
     def error(self, coefficients: FloatArray) -> float:
-        """The squared error of predictions from these coefficients (m,)."""
+        """Return the squared error of predictions from these coefficients (m,)."""
         return float(self.weights @ (self.residuals - self.alike @ coefficients) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class ActionAnchors:
-    """What was seen of one action.
+    """The rows of one action, and its anchors.
 
-    action: which.
-    anchors (m,): the contexts its predictions are anchored at.
-    among (m, m): their likeness to each other.
+    action: its index.
+    anchors (m,): the indices of the anchor contexts.
+    among (m, m): their similarities.
     halves: its rows.
     """
 
@@ -257,7 +257,7 @@ class ActionAnchors:
     halves: tuple[Half, Half]
 
     def coefficients(self, halves: tuple[int, ...], strength: float) -> FloatArray:
-        """The α (m,) that minimises Σ w (r − mean − Σ_l α_l k_l)² + strength · αᵀ among α over these halves."""
+        """Return the α (m,) that minimises Σ w (r − mean − Σ_l α_l k_l)² + strength · αᵀ among α over these halves."""
         gram = np.sum([self.halves[half].gram for half in halves], axis=0)
         pull = np.sum([self.halves[half].pull for half in halves], axis=0)
         noise = ANCHOR_NOISE * strength + GRAM_NOISE * np.trace(gram)
@@ -273,9 +273,9 @@ class ActionAnchors:
 
     @cached_property
     def penalty(self) -> FloatArray:
-        """What takes the place of `among` (m, m) where that has no norm.
+        """The replacement of `among` (m, m) if that is not positive definite.
 
-        A number that is missing is as near to all others, which may lie far apart: no space has such a point.
+        A missing number has the same distance to all others, which may be far apart: no metric space has such a point.
         """
         return with_positive_values(self.among)
 
@@ -286,13 +286,13 @@ def _factor(matrix: FloatArray) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What was seen of all actions.
+    """The rows and anchors of all actions.
 
-    space: where contexts lie.
+    space: the feature space.
     means (A,): of each action.
-    points (l, d): where the distinct contexts lie.
-    seen: of each action that was played.
-    strength: how many observations the pull toward the means is worth.
+    points (l, d): of the distinct contexts.
+    seen: for each action that was played.
+    strength: the weight of the action's mean, in observations.
     complete: whether every context is an anchor of the actions that were played in it.
     """
 
@@ -305,7 +305,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, log: Log, heads: BoolArray, *, most: int, strength: float) -> Surroundings:
-        """With so many anchors an action at most; heads (n,): which rows are the first half."""
+        """Return them with at most this many anchors per action; heads (n,): the rows of the first half."""
         first, which = _distinct(log.contexts.features)
         space, means = Space.learn(log), action_means(log)
         at = space.points(log.contexts)
@@ -323,7 +323,7 @@ class Surroundings:
         return cls(space, means, points, tuple(seen), strength, complete)
 
     def fitted(self, halves: tuple[int, ...]) -> FittedNeighbours:
-        """The predictions by these halves of the rows."""
+        """Return the model fitted to these halves of the rows."""
         used = np.unique(np.concatenate([one.anchors for one in self.seen]))
         coefficients = np.zeros((len(used), len(self.means)))
         for one in self.seen:
@@ -331,19 +331,19 @@ class Surroundings:
         return FittedNeighbours(self.space, self.means, self.points[used], coefficients)
 
     def best_strength(self, strengths: tuple[float, ...]) -> tuple[float, float]:
-        """The one with which the first half foretells the second best, of equals the first; and its squared error."""
+        """Return the strength with which the first half best predicts the second, and its squared error."""
         errors = [sum(one.halves[1].error(one.coefficients((0,), s)) for one in self.seen) for s in strengths]
         best = int(np.argmin(errors))
         return strengths[best], errors[best]
 
     def error_of_means(self) -> float:
-        """The squared error of the actions' means in the second half."""
+        """Return the squared error of the actions' means in the second half."""
         return sum(float(one.halves[1].weights @ one.halves[1].residuals ** 2) for one in self.seen)
 
 
 def _distinct(features: FloatArray) -> tuple[IntArray, IntArray]:
-    """The first row of each context there is, in the order of scrambled features (l,); and which each row is (n,)."""
-    bits = np.ascontiguousarray(features + 0.0).view(np.uint64)  # where −0 is 0
+    """Return the first row of each distinct context, in hash order (l,), and the number of each row's context (n,)."""
+    bits = np.ascontiguousarray(features + 0.0).view(np.uint64)  # turns −0 into 0
     mixed = np.zeros(len(bits), dtype=np.uint64)
     for j in range(bits.shape[1]):
         mixed = scrambled(mixed ^ bits[:, j])
@@ -354,19 +354,19 @@ def _distinct(features: FloatArray) -> tuple[IntArray, IntArray]:
 
 DEFAULT_STRENGTHS = (20.0, 2.0, 0.2, 0.02)
 MAX_STORED_STRENGTHS = 8
-MIN_ANCHORS = 50  # of each action, if it was played in so many contexts
-FEW_ANCHORS = 100  # of each action, enough to see whether neighbours have something to say
-MIN_EXPLAINED_SHARE = 0.1  # of the variance of rewards about their means: with less, few anchors are enough
+MIN_ANCHORS = 50  # of each action, if it was played in that many contexts
+FEW_ANCHORS = 100  # of each action, enough to see whether neighbours are predictive
+MIN_EXPLAINED_SHARE = 0.1  # of the variance of rewards around their means: with less, few anchors suffice
 MAX_SUMMED_PRODUCTS = 2.5e9  # rows × anchors²
 MAX_SOLVED_PRODUCTS = 6e8  # actions × anchors³
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """For contexts with features: each action's mean, corrected by what was seen of it nearby.
+    """For contexts with features: each action's mean, corrected by nearby observations.
 
-    strengths: how many observations the pull toward the action's mean is worth; of several the one with which one half
-        of the rows foretells the other best, and of equals the first.
+    strengths: the weight of the action's mean, in observations; of several the one with which the first half of the
+        rows best predicts the second, at a tie the first.
     """
 
     kind: ClassVar[str] = "neighbours"
@@ -377,7 +377,7 @@ class Neighbours:
         return self._look(log, half_of(log)).fitted(BOTH_HALVES)
 
     def fit_halves(self, log: Log, heads: BoolArray) -> tuple[FittedNeighbours, FittedNeighbours, FittedNeighbours]:
-        """The model of either half of the rows, and that of all, with the same anchors and strength."""
+        """Return the models fitted to each half of the rows and to all, with the same anchors and strength."""
         seen = self._look(log, heads)
         return seen.fitted((0,)), seen.fitted((1,)), seen.fitted(BOTH_HALVES)
 
@@ -393,7 +393,7 @@ class Neighbours:
         return cls(strengths)
 
     def _look(self, log: Log, heads: BoolArray) -> Surroundings:
-        """The neighbourhoods of all actions, with the best of the strengths."""
+        """Return the neighbourhoods of all actions, with the best of the strengths."""
         limit = anchor_limit(len(log), n_actions=log.n_actions)
         if len(self.strengths) == 1:
             return Surroundings.of(log, heads, most=limit, strength=self.strengths[0])
@@ -406,10 +406,9 @@ class Neighbours:
 
 
 def anchor_limit(rows: int, *, n_actions: int) -> int:
-    """How many contexts of an action its predictions are anchored at, at most: what takes a fraction of a second.
+    """Return the largest number of anchors of an action that takes a fraction of a second.
 
-    They are the first in the order of scrambled features, which is as good as random and changes little from round to
-    round.
+    They are the first contexts in hash order, which is as good as random and changes little from round to round.
     """
     limit = min((MAX_SUMMED_PRODUCTS / rows) ** (1 / 2), (MAX_SOLVED_PRODUCTS / n_actions) ** (1 / 3))
     return max(int(limit), MIN_ANCHORS)

@@ -1,4 +1,4 @@
-"""Fitted reward models on a CUDA card: those made of steps, which a table and a few questions tell."""
+"""Fitted reward models on a CUDA card: those made of step functions and trees, as tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOW, HIGH = PREDICTION_MARGIN, 1.0 - PREDICTION_MARGIN
 
 
 def wanted_steps(cuts: Cuts) -> Wanted:
-    """The steps of rows, as a question wants them."""
+    """Return the request for the steps of rows, as a card needs them."""
     return Wanted("steps", cuts, lambda _, block: {"steps": codes_of(cuts, block.contexts).astype(np.uint8)})
 
 
 def cuts_of(fitted: FittedModel) -> set[Cuts] | None:
-    """By what steps a model predicts; None where it does not do so by steps alone."""
+    """Return the cuts by which a model predicts; None if it does not predict by steps alone."""
     if isinstance(fitted, Constant):
         return set()
     if isinstance(fitted, FittedRegions):
@@ -38,9 +38,9 @@ def cuts_of(fitted: FittedModel) -> set[Cuts] | None:
 
 
 def step_models(fits: Sequence[FittedModel], fit_of: IntArray, cuts: Cuts, *, n_actions: int) -> StepModels:
-    """Models as the card takes them; of those that `cuts_of` knows nothing of there is none.
+    """Return models as the card takes them, without those for which `cuts_of` returns None.
 
-    fit_of (rounds,): which of them predicts the rewards of each round. cuts: those of all of them.
+    fit_of (rounds,): the index of the model that predicts each round's rewards. cuts: those of all of them.
     """
     tables, numbers = _Tables(n_actions), np.full(len(fits) + 1, -1)
     for place, fitted in enumerate(fits):
@@ -63,23 +63,23 @@ def step_models(fits: Sequence[FittedModel], fit_of: IntArray, cuts: Cuts, *, n_
 
 
 class _Tables:
-    """Tables that models are added to."""
+    """Tables of models, filled one by one."""
 
     def __init__(self, n_actions: int) -> None:
         self.n_actions = n_actions
         self.models, self.parts, self.nodes = list[tuple[float, ...]](), list[tuple[float, ...]](), list[list[int]]()
         self.means, self.played, self.rows = list[FloatArray](), list[BoolArray](), list[FloatArray]()
-        self.n_rows = 1  # of tables; the first stands before all
+        self.n_rows = 1  # rows of tables; the first is zero
 
     def add(self, fitted: FittedModel) -> None:
-        """One more model."""
+        """Add a model."""
         everywhere, nothing = np.ones(self.n_actions, dtype=np.bool_), np.zeros(self.n_actions)
         first, low, high = len(self.parts), LOW, HIGH
         if isinstance(fitted, Constant):
             means, played, parts, low, high = fitted.means, everywhere, (), 0.0, 1.0
         elif isinstance(fitted, FittedStack):
             means, played, parts = fitted.means, fitted.played, fitted.parts
-        else:  # alone: all of it, and nothing of others
+        else:  # a single model: weight 1, nothing shared
             means, played, parts = nothing, everywhere, (WeightedModel(fitted, 1.0, 0.0),)
         for part in parts:
             self._add_part(part)
@@ -104,7 +104,7 @@ class _Tables:
         self.n_rows += len(rows)
 
     def _add_nodes(self, region: Region, first: int) -> int:
-        """The place of the node of a region, whose leaves are counted from `first`."""
+        """Add the nodes of a region, whose leaves are counted from `first`; return the index of its node."""
         place, asked = len(self.nodes), region.question
         if asked is None or region.yes is None or region.no is None:
             self.nodes.append([LEAF, 0, 0, first, 0])

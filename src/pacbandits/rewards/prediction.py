@@ -1,4 +1,4 @@
-"""Predictions that know the past alone, and are made once."""
+"""Predictions from past rounds alone, with caches."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pacbandits.rewards.base import FittedModel, RewardModel, no_idea
 
 
 class FiguresById:
-    """Rows of figures (A,) by the id of a context."""
+    """A cache of rows of figures (A,) by context id."""
 
     def __init__(self, n_actions: int) -> None:
         self._ids: IntArray = np.zeros(0, dtype=np.int64)
         self._figures: FloatArray = np.zeros((0, n_actions))
 
     def look_up(self, contexts: Contexts, compute: Callable[[Contexts], FloatArray]) -> FloatArray:
-        """The figures (n, A) of contexts; those that were not asked for before, or have no ids, are computed."""
+        """Return the figures (n, A) of contexts; those not cached, or without ids, are computed."""
         if contexts.ids is None:
             return compute(contexts)
         asked, first = np.unique(contexts.ids, return_index=True)
@@ -33,7 +33,7 @@ class FiguresById:
 
 
 class CachedModel:
-    """A fitted model that predicts each context with an id once, and others once in a row."""
+    """A fitted model that caches its predictions of contexts with ids, and of the last contexts without."""
 
     def __init__(self, fitted: FittedModel, *, n_actions: int) -> None:
         self._fitted = fitted
@@ -49,25 +49,25 @@ class CachedModel:
 
 
 def predict_once(fitted: FittedModel, contexts: Contexts) -> FloatArray:
-    """A model's predictions (n, A), asked for once of contexts that come again."""
+    """Return a model's predictions (n, A), computed once for each distinct context."""
     first, which = contexts.distinct()
     return fitted.predict(contexts.take(first))[which] if len(first) < len(contexts) else fitted.predict(contexts)
 
 
-_last: tuple[str, RewardModel, FloatArray] | None = None  # what `predict_by_round` was asked last, and its answer
-# Of the last log with late rewards: the predictions of each round, by the digests of what they were made from and for.
+_last: tuple[str, RewardModel, FloatArray] | None = None  # last inputs of `predict_by_round` and its result
+# For the last log with late rewards: the predictions of each round, by the digests of the rows fitted and predicted.
 _rounds: tuple[RewardModel, dict[tuple[str, str], FloatArray]] | None = None
 
 
 def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
-    """For every row (n, A) the prediction of the model fitted on the rows whose rewards were known before its round.
+    """Return for every row (n, A) the prediction of the model fitted on rows whose rewards were known before its round.
 
-    These are all rows of earlier rounds, but for those whose rewards came late: a prediction that changed as they come
-    in would be another one at each look, and what is bet by it no single bet.
+    These are all rows of earlier rounds, except those with late rewards: a prediction that changed as rewards arrive
+    would differ between analyses, and so would the bets that use it.
 
-    Who certifies a log, measures what its policy is worth and verifies that asks for the same again; the last answer is
-    kept, by the digest of the log and the model itself. Of rewards that come late it is asked again whenever some have
-    come, and all but the last rounds are as they were: these are kept one by one.
+    Certifying a log, evaluating its policy and verifying the certificate need the same predictions; the last result is
+    cached, by the digest of the log and the model itself. With late rewards, each analysis has new ones, but all except
+    the last rounds are unchanged: their predictions are cached one by one.
     """
     global _last
     asked, last = digest_log(log), _last
@@ -80,7 +80,7 @@ def predict_by_round(log: Log, model: RewardModel) -> FloatArray:
         fitted: FittedModel = no_idea(log.n_actions)
         for number in np.unique(log.rounds):
             now, before = log.rounds == number, log.known_by(int(number))
-            if (before != fitted_to).any():  # a round that goes on with what the one before it knew needs no other fit
+            if (before != fitted_to).any():  # rounds with the same known rows share a fit
                 fitted, fitted_to = model.fit(log.only(before)), before
             out[now] = predict_once(fitted, log.contexts.take(np.flatnonzero(now)))
     out.setflags(write=False)

@@ -1,12 +1,12 @@
-"""A reward model for contexts with features: regions cut out by a decision tree that all actions share.
+"""A reward model for contexts with features: regions of a decision tree that all actions share.
 
-In each region every action has its mean, pulled toward that of the region above, so that an action seldom seen there
-borrows from what is known of it elsewhere. A region is split where that makes the data likelier,
+In each region every action has its mean, shrunk toward that of the parent region, so that an action rarely seen there
+borrows from its data elsewhere. A region is split if that makes the data likelier,
 
     Σ_a ½ S²/(v(n + k)) − ½ log(1 + n/k)      of both parts, less that of the whole; more than log(20 × splits),
 
-the evidence for normal rewards of variance v whose means lie v/k around the region's own (S the sum of an action's n
-residuals in a part). So the tree grows with the data and stays a single region where there is nothing to see.
+the evidence for normal rewards of variance v whose means have variance v/k around the region's own (S the sum of an
+action's n residuals in a part). So the tree grows with the data and stays a single region without structure.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from pacbandits.schema import Fields
 MIN_RESIDUAL_VARIANCE = 0.01
 MIN_REGION_OBSERVATIONS = 40
 MAX_STORED_DEPTH = 64  # questions, in a file
-MIN_SPLIT_ODDS = 20.0  # how much likelier a split must make the data than none does
+MIN_SPLIT_ODDS = 20.0  # how much likelier a split must make the data
 
 
 @dataclass(frozen=True)
 class Regions:
-    """For contexts with features: each action's mean in regions that a tree of questions cuts out.
+    """For contexts with features: each action's mean in the regions of a decision tree.
 
-    cuts: where each feature may be cut, or how many labels a categorical one has.
-    strength: how many observations the pull toward the region above is worth.
-    depth: how many questions lead to a region at the most.
+    cuts: the possible cut points of each feature, or the number of labels of a categorical one.
+    strength: the weight of the parent region's mean, in observations.
+    depth: the largest number of questions to a region.
     """
 
     kind: ClassVar[str] = "regions"
@@ -60,7 +60,7 @@ class Regions:
 
     @classmethod
     def learn(cls, contexts: Contexts, *, strength: float = 30.0, depth: int = 4) -> Regions:
-        """Cuts at the quantiles of these contexts."""
+        """Return a model with cuts at the quantiles of these contexts."""
         return cls(learn_cuts(contexts), strength, depth)
 
     def fit(self, log: Log) -> FittedRegions:
@@ -84,7 +84,7 @@ class Regions:
         return cls(cuts_from_json(given), strength_from_json(given), depth)
 
     def _grow(self, seen: _Seen, rows: IntArray, above: FloatArray, variance: float, depth: int) -> Region:
-        """The region of these rows, split as long as that pays; above (A,): the means of the region it is part of."""
+        """Return the region of these rows, split while that pays; above (A,): the means of the parent region."""
         actions = seen.actions[rows]
         counts = np.bincount(actions, weights=seen.weights[rows], minlength=len(above))
         totals = np.bincount(actions, weights=seen.earned[rows], minlength=len(above))
@@ -99,7 +99,7 @@ class Regions:
         return Region(means, question, *parts)
 
     def _best_question(self, seen: _Seen, rows: IntArray, means: FloatArray, variance: float) -> RegionSplit | None:
-        """The split with the most evidence for it, if that outweighs how many there are to choose from."""
+        """Return the split with the most evidence, if that outweighs the number of candidates."""
 
         def evidence(sums: FloatArray, counts: FloatArray) -> FloatArray:
             fits = sums**2 / (2.0 * variance * (counts + self.strength)) - 0.5 * np.log1p(counts / self.strength)
@@ -129,12 +129,12 @@ class Regions:
 
 
 class _Seen(NamedTuple):
-    """What regions are made from, as kernels take it.
+    """The data that regions are grown from, as kernels take it.
 
-    codes (n, d): which step of each feature a row is on.
-    actions (n,): which was played.
-    weights (n,): how often a row occurred.
-    earned (n,): what it earned, all its occurrences together.
+    codes (n, d): each row's step in each feature.
+    actions (n,): the action played.
+    weights (n,): of the rows.
+    earned (n,): reward times weight.
     """
 
     codes: IntArray
@@ -147,7 +147,7 @@ class _Seen(NamedTuple):
 def _tally(
     seen: _Seen, rows: IntArray, starts: IntArray, counts: FloatArray, totals: FloatArray, start: int, stop: int
 ) -> None:
-    """Add to counts and totals (steps, A) what was seen in these rows, by the features from start to stop."""
+    """Add the rows to counts and totals (steps, A), by the features from start to stop."""
     for i in rows:
         a = seen.actions[i]
         for j in range(start, stop):
@@ -158,9 +158,9 @@ def _tally(
 
 @dataclass(frozen=True)
 class RegionSplit:
-    """Whether the code of a feature is at most a value, or for labels whether it is that value.
+    """A question: whether the code of a feature is at most a value or, for labels, equal to it.
 
-    feature: which one.
+    feature: its index.
     value: of its code.
     label: whether the codes are labels.
     """
@@ -170,17 +170,17 @@ class RegionSplit:
     label: bool
 
     def holds(self, codes: IntArray, rows: IntArray) -> BoolArray:
-        """For which of these rows of codes (n, d)."""
+        """Return for which of these rows of codes (n, d) the answer is yes."""
         column = codes[rows, self.feature]
         return column == self.value if self.label else column <= self.value
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A part of all contexts.
+    """A node of the tree: a set of contexts.
 
     means (A,): of each action.
-    question: what splits the region, if it is split.
+    question: the split, if any.
     yes, no: its parts.
     """
 
@@ -190,15 +190,15 @@ class Region:
     no: Region | None = None
 
     def __len__(self) -> int:
-        """How many regions it is split into in the end."""
+        """Return the number of its leaves."""
         return 1 if self.yes is None or self.no is None else len(self.yes) + len(self.no)
 
     def leaves(self) -> list[Region]:
-        """The regions it is split into in the end, in order."""
+        """Return its leaves, in order."""
         return [self] if self.yes is None or self.no is None else [*self.yes.leaves(), *self.no.leaves()]
 
     def number(self, codes: IntArray, rows: IntArray, out: IntArray, *, first: int = 0) -> None:
-        """Write to out (n,) in which of its leaves each row is, counting from `first`."""
+        """Write to out (n,) the number of each row's leaf, counting from `first`."""
         if self.question is None or self.yes is None or self.no is None:
             out[rows] = first
             return
@@ -211,8 +211,8 @@ class Region:
 class FittedRegions:
     """A fitted tree of regions.
 
-    cuts: where features are cut.
-    root: the region that all others are part of.
+    cuts: the cut points of features.
+    root: the region of all contexts.
     """
 
     cuts: Cuts

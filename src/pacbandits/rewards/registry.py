@@ -1,4 +1,4 @@
-"""Reward models by the kind that their JSON has: a line for each. No code is ever loaded from a file."""
+"""A registry of reward models by their kind in JSON. No code is ever loaded from a file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ MODELS = {model.kind: model for model in (*_SIMPLE, *_MADE_OF_OTHERS)}
 
 
 def default_model(contexts: Contexts) -> RewardModel:
-    """The model for these contexts: cell means where there are no features, else a sum of three models.
+    """Return the default model for these contexts: cell means without features, else a sum of three models.
 
-    Those are regions, additive steps and neighbours, weighed by how well each foretells rows that it has not seen.
+    Those are regions, additive steps and neighbours, weighted by cross-validation (`Stacked`).
     """
     if not contexts.n_features:
         return CellMeans()
@@ -39,13 +39,13 @@ def default_model(contexts: Contexts) -> RewardModel:
 
 
 def first_model(log: Log) -> RewardModel:
-    """The model that suits the contexts of a log's first round: what comes later has no say in how features are cut."""
+    """Return the default model for a log's first round: later rounds do not affect how features are cut."""
     first = np.flatnonzero(log.rounds == log.rounds.min())
     return default_model(log.contexts.take(first).with_labels_seen())
 
 
 def lighter(model: RewardModel) -> RewardModel:
-    """The model without those parts that take long to predict, where there are so many rows that others will do."""
+    """Return the model without the parts that are slow to predict, for logs of so many rows that the others suffice."""
     if not isinstance(model, Stacked):
         return model
     quick = tuple(part for part in model.models if not isinstance(part, Neighbours))
@@ -53,7 +53,7 @@ def lighter(model: RewardModel) -> RewardModel:
 
 
 def model_from_json(value: object) -> RewardModel:
-    """The model that `to_json` described; one of the user's own must be passed instead."""
+    """Make the model that `to_json` described; a user's own must be passed instead."""
     given = Fields.read(value, of="reward model")
     kind = given.given.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
@@ -62,7 +62,7 @@ def model_from_json(value: object) -> RewardModel:
 
 
 def _part_from_json(value: object) -> RewardModel:
-    """A model that another is made of. It is fitted several times, so that depth would make it take ever longer."""
+    """Make a component of another model; nesting is refused, as each level multiplies the number of fits."""
     kind = Fields.read(value, of="reward model").given.get("kind")
     if kind in [model.kind for model in _MADE_OF_OTHERS]:
         raise InputError(f"a reward model that is part of another may not be of kind '{plain(kind)}' in JSON")
@@ -70,7 +70,7 @@ def _part_from_json(value: object) -> RewardModel:
 
 
 def can_be_made_again(model: RewardModel) -> bool:
-    """Whether its description in JSON is enough to make it again, and not something else that goes by the same kind."""
+    """Whether the model equals the one made from its description in JSON."""
     try:
         made = model_from_json(model.to_json())
     except InputError:
@@ -78,21 +78,21 @@ def can_be_made_again(model: RewardModel) -> bool:
     return made == model
 
 
-# A reward model made of the user's own estimator, one copy an action.
+# A reward model made of the user's own estimator, one copy per action.
 
 
-# Interactions of one action that are written out one by one for an estimator that takes no weights.
+# Largest number of interactions of an action that are repeated row by row for an estimator without weights.
 MAX_ROWS_WITHOUT_WEIGHTS = 10**7
 
 
 @dataclass(frozen=True, eq=False)
 class PerAction:
-    """Anything with `fit(X, y)` and `predict(X)`: a copy for each action, fitted to what was seen of it.
+    """Any estimator with `fit(X, y)` and `predict(X)`: a copy for each action, fitted to its rows.
 
-    Files name it and cannot make it again: whoever reads one hands the model in.
+    Files name it but cannot make it again: pass the model when reading one.
 
-    estimator: what is copied, not fitted yet.
-    least: an action seen less often than this is predicted by its mean.
+    estimator: the unfitted estimator to copy.
+    least: an action with fewer observations is predicted by its mean.
     """
 
     kind: ClassVar[str] = "given"
@@ -127,7 +127,7 @@ class PerAction:
 class FittedEach:
     """A fitted estimator for each action.
 
-    fitted: the estimators; None for an action seldom seen.
+    fitted: the estimators; None for a rarely played action.
     means (A,): of each action.
     """
 
@@ -145,7 +145,7 @@ class FittedEach:
 
 @contextmanager
 def _saying_what_is_missing(contexts: Contexts, estimator: object) -> Generator[None]:
-    """Turn the error of an estimator that takes no missing values, if there are any, into a sentence that names one."""
+    """Turn an estimator's error on missing values, if there are any, into an InputError that names a feature."""
     try:
         yield
     except ValueError as error:
@@ -156,7 +156,7 @@ def _saying_what_is_missing(contexts: Contexts, estimator: object) -> Generator[
 
 
 def _fit_counted(estimator: Any, features: FloatArray, rewards: FloatArray, weights: FloatArray) -> None:
-    """Fit to rows that count so much: by weights if it takes them, else row by row; all visits of units alike then."""
+    """Fit to weighted rows: by sample_weight if supported, else by repeating rows; weights up to 1 are ignored then."""
     if weights.min() == weights.max() == 1.0:
         estimator.fit(features, rewards)
     elif "sample_weight" in inspect.signature(estimator.fit).parameters:

@@ -1,4 +1,4 @@
-"""Simulated runs of any algorithm on any problem whose truth is known."""
+"""Simulated runs of any algorithm on any problem with a known truth."""
 
 from pacbandits.simulation.runs import Run, Stage, Stopped, Watch, repeat, run
 

@@ -1,7 +1,7 @@
 """The play loop that `run`, plans, benchmarks and `experiment drive` share.
 
-Something begins (a round of an algorithm, the visit of a person), and its outcome becomes known at once or later.
-`in_time` yields both in the order of time; `play_rounds` plays an algorithm's rounds by it.
+A start (a round of an algorithm, a user's visit) has an outcome that becomes known at once or later.
+`in_time` yields both in the order of time; `play_rounds` uses it to play an algorithm's rounds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Outcome = TypeVar("Outcome")
 
 
 class Pending(Generic[Outcome]):
-    """Outcomes that become known later, ordered by when; of equal times the first added comes first. Thread-safe."""
+    """A thread-safe queue of outcomes that become known later, ordered by due time, then by insertion."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class Pending(Generic[Outcome]):
             return heapq.heappop(self._heap)[2]
 
     def first_due(self) -> float | None:
-        """When the next outcome becomes known; None if none is pending."""
+        """Return when the next outcome becomes known; None if none is pending."""
         with self._lock:
             return self._heap[0][0] if self._heap else None
 
@@ -53,14 +53,14 @@ class Pending(Generic[Outcome]):
 
 
 class EventClock(Protocol):
-    """The time by which rounds or visits begin: of the wall, or simulated."""
+    """The clock by which rounds or visits begin: real or simulated."""
 
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
         ...
 
     def wait(self, until: float | None) -> bool:
-        """Wait, at most until the next known event; False if there is none and none can follow."""
+        """Wait, at most until the next known event; return False if there is none and none can follow."""
         ...
 
 
@@ -69,9 +69,9 @@ def in_time(
 ) -> Iterator[tuple[float, Outcome | None]]:
     """Yield every pending outcome once it is due, and None when the next round or visit is to begin.
 
-    The caller begins it, and adds to `pending` what will come of it. Outcomes that are due come before a start.
+    The caller then begins it, and adds its outcome to `pending`. Outcomes that are due come before a start.
 
-    next_start: the time of the next start; None if nothing begins any more.
+    next_start: returns the time of the next start; None if nothing begins any more.
     """
     while True:
         due, start, now = pending.first_due(), next_start(), clock.now()
@@ -90,11 +90,11 @@ class Periods:
     time: float = 0
 
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
         return self.time
 
     def wait(self, until: float | None) -> bool:
-        """Jump to the next event."""
+        """Jump to the next event; return False if there is none."""
         self.time = self.time if until is None else until
         return until is not None
 
@@ -107,12 +107,12 @@ Refusal = tuple[Literal["budget", "memory"], str]
 class Step:
     """A point between two calls of an algorithm or its problem.
 
-    doing: what comes next (designing, playing), what was done (played, absorbed), or how the run ended (refused, done).
-    state: the last one.
+    doing: the next step (designing, playing), the last one (played, absorbed), or how the run ended (refused, done).
+    state: the latest state.
     time: in periods of the traffic; 0 without traffic.
     plan: of the round that is played, absorbed or refused.
     log: of the round that was played or absorbed.
-    refusal: why the round was refused, and that in words.
+    refusal: why the round was refused: the kind of limit, and a message.
     """
 
     doing: Doing
@@ -141,11 +141,11 @@ def play_rounds(
     rewards are not used before it is absorbed: in the order in which rounds are absorbed its rows are fresh, and a
     certificate is as valid as without a delay.
 
-    rng: of everything that is drawn.
-    refuse: says why a planned round cannot be played, or None if it can. After a refusal pending rewards are absorbed,
+    rng: the generator of all random draws.
+    refuse: returns why a planned round cannot be played, or None. After a refusal pending rewards are absorbed,
         and the loop ends.
-    progress: is told how far a design is.
-    period_size: people in one period of the traffic; None for rounds of any size, whose rewards are known at once.
+    progress: receives the progress of a design.
+    period_size: users in one period of the traffic; None for rounds of any size, whose rewards are known at once.
     delay: periods until a reward is known.
     """
     clock, pending = Periods(), Pending[tuple[Plan, Log]]()

@@ -1,4 +1,4 @@
-"""Run an algorithm on a problem whose truth is known, judge its answer, and resume runs whose state is saved."""
+"""Run an algorithm on a problem with a known truth, judge its answer, and resume runs from a saved state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pacbandits.trials.state_folder import StateFolder
 from pacbandits.trials.state_json import describe_algorithm, is_built_in
 from pacbandits.trials.trial import Trial, TrialState
 
-# The progress of a run, and its result.
+# Progress and result of a run.
 
 
 Stopped = Literal["done", "budget", "memory", "interrupted"]
@@ -38,14 +38,14 @@ Stopped = Literal["done", "budget", "memory", "interrupted"]
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a run is.
+    """The progress of a run.
 
-    doing: what it does.
-    round_number, rounds: in which round, of about how many.
-    samples: so far.
+    doing: the current step.
+    round_number, rounds: the current round, and about how many there are.
+    samples: the number so far.
     policy: the best one so far, in words.
-    run: which of several runs, from 0.
-    certified_epsilon: the smallest ε certified so far, 1 while there is none; None where nothing is certified.
+    run: the number of the run among several, from 0.
+    certified_epsilon: the smallest ε certified so far, 1 while there is none; None if the algorithm does not certify.
     """
 
     doing: str
@@ -62,22 +62,22 @@ Watch = Callable[[Stage], None]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What came of a run.
+    """The result of a run.
 
     algorithm, problem: their names.
     seed: of the random numbers; None for a generator of unknown seed.
-    epsilon, delta: what was asked for.
+    epsilon, delta: the requested accuracy and error probability.
     policy: the answer.
-    samples, rounds, oracle_calls: what it took.
+    samples, rounds, oracle_calls: their numbers.
     value_gap: `max V − V(policy)`, by the truth.
     correct: whether that is at most ε.
     stopped: why it ended.
-    reason: the same in words, unless it was done.
-    guarantee: what is promised of the policy, and under which assumptions.
-    seconds: of the clock on the wall.
+    reason: the same in words; empty if it was done.
+    guarantee: the guarantee of the policy, and its assumptions.
+    seconds: wall time.
     history: the figures of each round.
-    certificate, log: of the algorithms that certify.
-    contexts: what the algorithm was shown of them.
+    certificate, log: for algorithms that certify.
+    contexts: the contexts shown to the algorithm.
     policies: the class.
     """
 
@@ -129,7 +129,7 @@ class Run:
 # Save and restore the state of a random number generator, with checks that numpy does not make.
 
 
-# The largest value of each number by the name that numpy has for it; beyond some, generators read foreign memory.
+# The largest value of each number by numpy's name for it; larger values of some make generators read foreign memory.
 MAX_VALUES: dict[str, int] = {
     "pos": 624,
     "buffer_pos": 4,
@@ -142,12 +142,12 @@ MAX_OTHER_VALUE = 2**64 - 1
 
 
 def random_state(rng: np.random.Generator) -> Json:
-    """Where a generator stands, as what JSON knows."""
+    """Return the state of a generator as JSON-compatible values."""
     return _lists(rng.bit_generator.state)
 
 
 def set_random_state(rng: np.random.Generator, value: object) -> None:
-    """Set a generator to where one of its kind stood; a sentence where `random_state` cannot have said that."""
+    """Set the state of a generator; raise InputError unless `random_state` can have returned it."""
     given = json_object(value, name="the state of its random numbers")
     own = cast(Json, rng.bit_generator.state)
     if given.get("bit_generator") != own["bit_generator"]:
@@ -159,7 +159,7 @@ def set_random_state(rng: np.random.Generator, value: object) -> None:
 
 
 def _checked(given: Json, own: Json, *, name: str) -> Json:
-    """What was given, in the form of what numpy says of the same kind of generator."""
+    """Return the given values, checked against and in the form of a state of the same kind of generator."""
     if given.keys() != own.keys():
         raise InputError(f"{name} must hold {', '.join(own)}, and nothing else")
     out: Json = {}
@@ -181,7 +181,7 @@ def _checked(given: Json, own: Json, *, name: str) -> Json:
 
 
 def _lists(value: Any) -> Any:
-    """The same with lists for arrays."""
+    """Return the same value with lists for arrays."""
     if isinstance(value, dict):
         return {str(name): _lists(part) for name, part in cast(dict[Any, Any], value).items()}
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -192,12 +192,12 @@ def _lists(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A run whose state is kept in a folder, which must be held from before `resume` until after the last `keep`.
+    """A run whose state is saved in a folder, which must be held from before `resume` until after the last `keep`.
 
-    folder: where it is kept.
+    folder: where it is saved.
     algorithm, policies: of the run.
-    asked: what a run that goes on there must have been asked, too.
-    rng: of everything that is drawn.
+    asked: the inputs that must be equal when a run is resumed there.
+    rng: the generator of all random draws.
     """
 
     folder: StateFolder
@@ -217,9 +217,9 @@ class Kept:
         *,
         asked: Mapping[str, Any],
     ) -> Kept:
-        """The same, or a sentence where a state cannot be kept; before anything is played.
+        """Return a `Kept`; raise InputError, before anything is played, if its state could not be saved.
 
-        asked: beside the problem and the algorithm, by the names that a sentence has for it.
+        asked: inputs in addition to the problem and the algorithm, by their names in messages.
         """
         if not isinstance(algorithm, Trial):
             raise InputError(
@@ -237,14 +237,14 @@ class Kept:
         return cls(folder, algorithm, policies, before, rng)
 
     def keep(self, state: State) -> None:
-        """Write the state and that of the random numbers."""
+        """Save the state and that of the random numbers."""
         assert isinstance(state, TrialState)
         notes = {"asked": self.asked, "random": random_state(self.rng)}
         packed = pack_state(self.algorithm, state, notes=notes)
         self.folder.replace(packed.state, packed.tables)
 
     def resume(self) -> State | None:
-        """The state that the folder holds, if any, with the random numbers set to where they were."""
+        """Return the state in the folder, if any, with the random numbers set to their saved state."""
         if not self.folder.holds_state():
             if tables := [name for name in self.folder.tables() if name.startswith("log")]:
                 raise InputError(f"{self.folder} holds a {tables[0]} but no saved state; take another folder")
@@ -260,7 +260,7 @@ class Kept:
         return saved.state
 
     def _check_asked(self) -> None:
-        """Raise unless the folder's run was asked the same, of the same class."""
+        """Raise unless the folder's run had the same inputs and class."""
         notes, described = read_notes(self.folder)
         before: object = notes.get("asked")
         if not isinstance(before, dict) or cast(Json, before).keys() != self.asked.keys():
@@ -288,15 +288,15 @@ class Kept:
 
 
 def _contents(problem: Problem) -> str:
-    """SHA-256 of what rewards come of, as files of one name may differ."""
+    """Return the SHA-256 of the data that rewards depend on, as files of one name may differ."""
     tables = (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance)
     return digest([type(problem.noise).__name__, *(np.ascontiguousarray(table).tobytes() for table in tables)])
 
 
-# Run an algorithm on a problem whose truth is known, and judge its answer by the truth.
+# Run an algorithm on a problem with a known truth, and judge its answer by the truth.
 
 
-# Of `coda` on a class that only its oracles know, as counted on problems of trees at ε = 0.1: some 17 rounds.
+# Searches of `coda` on a class without a list of policies, as counted on problems of trees at ε = 0.1: some 17 rounds.
 RUN_SEARCHES = Searches(argmaxes=350, frontiers=200)
 
 
@@ -314,20 +314,19 @@ def run(
     watch: Watch | None = None,
     **options: Any,
 ) -> Run:
-    """Run an algorithm on a problem until it is done, or the budget is.
+    """Run an algorithm on a problem until it is done, or the budget is used up.
 
-    problem: one, or what `load_problem` takes.
+    problem: a problem, or its name for `load_problem`.
     policies: the problem's own class by default.
     algorithm: a name, `name:key=value,…`, or any object with the steps of `Algorithm`.
-    epsilon, delta: what is asked for; by default those that an algorithm of one's own was made with.
+    epsilon, delta: the accuracy and error probability; by default those of an algorithm given as an object.
     rng: a generator, or a seed for one.
     max_samples: no round is begun that would exceed it.
-    offline_contexts: how many contexts the algorithm may look at beforehand; None tells it the distribution.
-    state: a folder that keeps a trial's state after every round; a run that was begun there goes on as if it had never
-        stopped, also with another max_samples, and its generator of random numbers with it. Nobody else can use the
-        folder meanwhile.
-    watch: is told what the run is doing.
-    options: of an algorithm that is named.
+    offline_contexts: the number of contexts the algorithm sees beforehand; if None, it knows their distribution.
+    state: a folder in which a trial's state is saved after every round; a run begun there is resumed as if it had never
+        stopped, also with another max_samples, with its random number generator. The folder is locked meanwhile.
+    watch: is called with each `Stage` of the run.
+    options: of an algorithm given by name.
 
     >>> import pacbandits as pb
     >>> done = pb.run("two-of-many:actions=6,policies=40", epsilon=0.1, delta=0.05, rng=1)
@@ -402,7 +401,7 @@ def run(
 
 
 def _agreed(algorithm: Algorithm[Any], name: str, given: float | None) -> float:
-    """The ε or δ that a run is judged by: the algorithm's own, or the one given where it has none."""
+    """Return the ε or δ by which a run is judged: the algorithm's own, or the given one if it has none."""
     own = getattr(algorithm, name, None)
     if given is None and own is None:
         raise InputError(f"{algorithm.name} has no {name} of its own; say which one it is judged by: {name}=…")
@@ -421,7 +420,7 @@ def _play(
     watch: Watch | None,
     kept: Kept | None,
 ) -> tuple[State, Stopped, str]:
-    """Play rounds from this state on; return the last state, why no round follows, and the reason in words."""
+    """Play rounds from this state on; return the last state, why it stopped, and the reason in words."""
 
     def tell(doing: str) -> None:
         if watch is None:
@@ -480,9 +479,9 @@ def repeat(
     watch: Watch | None = None,
     **options: Any,
 ) -> list[Run]:
-    """Runs with the seeds seed, seed + 1, …; the options are those of `run`. Ends early when one is interrupted.
+    """Run with the seeds seed, seed + 1, …; return the runs. options: of `run`. Stops early when a run is interrupted.
 
-    engine: whose workers play, many at once, the same runs; by default this process does, one after the other.
+    engine: plays the same runs on its workers, many at once; by default they are played here, one after the other.
     """
     problem = _loaded(problem)
     if engine is not None:
@@ -506,7 +505,7 @@ def _by_workers(
     watch: Watch | None,
     options: Mapping[str, Any],
 ) -> list[Run]:
-    """The runs of these seeds, in their order."""
+    """Return the runs of these seeds, in order."""
     tell = watch or _unwatched
     tell(Stage("waiting for workers", 1, 1, 0, ""))
     done: list[Run] = []
@@ -518,17 +517,17 @@ def _by_workers(
 
 
 def _unwatched(_: Stage) -> None:
-    """Nobody watches."""
+    """Ignore the stage."""
 
 
 def run_seed(told: tuple[Problem, PolicyClass | None, dict[str, Any]], seed: int) -> Run:
-    """One run, for a worker of a cluster."""
+    """Return one run, played by a worker of a cluster."""
     problem, policies, options = told
     return run(problem, policies, rng=seed, **options)
 
 
 def _loaded(problem: Problem | str) -> Problem:
-    """The problem, or the one of that name."""
+    """Return the problem, or the one of that name."""
     remedy = "or what load_problem takes, the name of one"
     return (
         load_problem(problem) if isinstance(problem, str) else instance(problem, Problem, name="problem", remedy=remedy)
@@ -536,5 +535,5 @@ def _loaded(problem: Problem | str) -> Problem:
 
 
 def _numbered(watch: Watch | None, number: int) -> Watch | None:
-    """A watch whose stages say which run they belong to."""
+    """Return a watch whose stages have the number of their run."""
     return None if watch is None else lambda stage: watch(replace(stage, run=number))

@@ -1,1 +1,1 @@
-"""Trials that stop by their certificate, and saved states of them."""
+"""Trials that stop when their certificate holds, and their saved states."""

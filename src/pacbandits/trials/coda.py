@@ -1,14 +1,14 @@
-"""CODA that people can afford: optimal designs, pooled data, a betting certificate.
+"""CODA with practical sample sizes: optimal designs, pooled data, a betting certificate.
 
-Each round's propensities solve the ratio form for the gaps seen so far,
+Each round's propensities solve the ratio form for the gaps estimated so far,
 
-    min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's guess of each action's reward variance,
+    min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's estimate of each action's reward variance,
 
-through the class's oracles, with the probability floor inside. Gaps are believed less the larger their error is,
-and a design is mixed with uniform exploration by how large it is (`exploration.even_share`): a design that follows
-noise does worse than the plain trial. The slope a is below 1 for another reason: to refute a policy the data must show
-a gap that chance alone would not, for the unluckiest of many policies of that gap; near the best policy that costs
-nothing, as q is the luckiest there. A design that does not seem cheaper than uniform exploration even so is not played.
+through the class's oracles, with the probability floor inside. Estimated gaps are reduced by their error, and a design
+is mixed with uniform exploration in proportion to that error (`even_share`): a design that fits noise does worse than
+uniform exploration. The slope a is below 1 for another reason: to refute a policy, the data must show a gap that chance
+alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the
+luckiest there. A design whose price is still not below that of uniform exploration is not played.
 """
 
 from __future__ import annotations
@@ -40,28 +40,29 @@ from pacbandits.rewards import FiguresById, FittedModel, predict_once
 from pacbandits.trials.protocol import Profile, Setting
 from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, mixture
 
-# Explorations of a trial: estimated gaps, prices of designs, and when a design is out of date.
+# Explorations of a trial: estimated gaps, prices of designs, and when to design anew.
 
 
-MIN_REWARD_VARIANCE = 0.02  # however sure the model is
-MIN_DESIGN_PRICE = 1.0  # it would be 0 where there is nothing to tell apart
-COUNTED_GAP_SHARE = 0.6  # how much of a gap a design relies on
-GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # by which gaps are taken to be smaller than they look
-TYPICAL_ERROR_IN_EPSILONS = 1.5  # of the gaps of policies that matter, before there are data
-# Of the relative error of gaps, what is played evenly on that account for a design that seems to be twice as cheap as
-# uniform exploration; how that falls with what it seems to save; and the most, however little is known.
+MIN_REWARD_VARIANCE = 0.02  # lower bound, however certain the model is
+MIN_DESIGN_PRICE = 1.0  # lower bound; the price would be 0 where all policies agree
+COUNTED_GAP_SHARE = 0.6  # share of a gap that a design relies on
+GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # standard errors subtracted from gaps
+TYPICAL_ERROR_IN_EPSILONS = 1.5  # error of the gaps of relevant policies, in multiples of ε, before there are data
+# Share of uniform exploration per unit of relative gap error, for a design that seems twice as cheap as uniform
+# exploration; exponent by which it falls with the saving; and its upper bound.
 HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
-# The mean reward below which rewards are rare. Then what bets lose to them is reckoned, so often unless the price
-# changes by less than this share. Of others variances tell enough, and a model that knows little takes some for rare.
+# Rewards with a mean below the first are rare: bets lose more to them than variances say. The price then accounts for
+# that by fixed-point iteration, with at most the second number of steps, until its logarithm changes by less than the
+# third. For other rewards variances suffice, and a model fitted to little data takes some of them for rare.
 RARE_MEAN_REWARD, SKEW_STEPS, SKEW_TOLERANCE = 0.15, 4, 0.1
-REDESIGN_GROWTH_FACTOR = 1.5  # by which the data have grown when a design is out of date
+REDESIGN_GROWTH_FACTOR = 1.5  # growth of the data after which a design is out of date
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyDesign:
-    """A design that weighs each action by a model's guess of its reward variance.
+    """A design that weights each action by a model's estimate of its reward variance.
 
-    design: what is weighed.
+    design: the design.
     fitted: the model.
     """
 
@@ -73,7 +74,7 @@ class NoisyDesign:
         return self.design.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A); what was asked before of contexts with ids is remembered."""
+        """Return p(a|c) as (n, A); results for contexts with ids are cached."""
         return self._known.look_up(contexts, self._compute)
 
     def _compute(self, contexts: Contexts) -> FloatArray:
@@ -86,14 +87,14 @@ class NoisyDesign:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What data say of the gaps between policies.
+    """Estimates of the gaps between policies.
 
     ledger: the data, with the predictions of `fitted`.
-    contexts: what is known of their distribution; None for no more than the ledger's own.
-    mixed (m, A): propensities of the ledger's contexts, rounds taken together.
-    reference: the policy that gaps are measured from.
+    contexts: their known distribution or sample; None for the ledger's own contexts alone.
+    mixed (m, A): propensities of the ledger's contexts, averaged over rounds.
+    reference: the policy from which gaps are measured.
     fitted: the reward model of all the data.
-    price: V/d² of the exploration that the data come from.
+    price: V/d² of the exploration that produced the data.
     """
 
     ledger: Ledger
@@ -105,11 +106,11 @@ class Findings:
 
     @cached_property
     def measured(self) -> tuple[Contexts, IntArray, FloatArray, FloatArray, FloatArray, FloatArray | None]:
-        """The parts of a design task that do not depend on what is asked.
+        """The parts of a design task that do not depend on its options.
 
-        The n contexts to design for; where (m,) among them the ledger's are; scores (m, A) that sum to a policy's
-        estimated gap, and to its squared error; the noise (n, A) of rewards by the model; and what the model says that
-        each action differs by from the reference's, squared and weighed (n, A), None of contexts without features.
+        The n contexts to design for; the positions (m,) of the ledger's among them; scores (m, A) that sum to a
+        policy's estimated gap, and to its squared error; the noise (n, A) of rewards by the model; and, by the model,
+        the squared, weighted difference (n, A) of each action from the reference's, None for contexts without features.
         """
         own, reference = self.ledger.contexts, self.reference
         if self.contexts is not None:
@@ -125,7 +126,7 @@ class Findings:
 
 
 def find_gaps(state: TrialState, fitted: FittedModel) -> Findings:
-    """What the data of a trial say of gaps; fitted: the reward model of all of them."""
+    """Return the estimated gaps of a trial; fitted: the reward model of all its data."""
     assert state.informed is not None
     assert state.current is not None
     assert state.leader is not None
@@ -135,12 +136,12 @@ def find_gaps(state: TrialState, fitted: FittedModel) -> Findings:
 
 
 def design_task(state: TrialState, fitted: FittedModel, *, epsilon: float, floor: float) -> DesignTask:
-    """The ratio form for the gaps that the data of a trial show, by which explorations are priced.
+    """Return the ratio form for a trial's estimated gaps, by which explorations are priced.
 
-    Gaps are taken as they are: the policy that seems to be served worst is the unluckiest of many as it is, and bets
-    that are scaled by too large a price win too little.
+    Gaps are not reduced by their error: the policy with the largest cost is already the unluckiest of many, and bets
+    scaled by too large a price win too little.
 
-    fitted: the reward model of all the data. floor: the least probability of an action, as a share of uniform
+    fitted: the reward model of all the data. floor: the minimum probability of an action, as a share of uniform
     exploration.
     """
     findings = find_gaps(state, fitted)
@@ -155,12 +156,12 @@ def gap_task(
     floor: float,
     standard_errors: float = GAP_MARKDOWN_STANDARD_ERRORS,
 ) -> DesignTask:
-    """The ratio form for the gaps that were found, less so many standard errors.
+    """Return the ratio form for the estimated gaps, reduced by this many standard errors.
 
-    A standard error √v is no sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; ours is about that of
-    the policies that matter. Beside the noise of rewards there is what policies differ by from context to context, by
-    the model: no exploration changes that, but where rewards are nearly certain it is most of what a bet must stand.
-    (Of contexts without features the model knows too little: what it takes for a difference is mostly noise.)
+    A standard error √v is not a sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; this η is about
+    the error of the relevant policies. Beside the noise of rewards, the spread is how much policies differ from context
+    to context, by the model: no exploration changes it, but where rewards are nearly certain it dominates a bet's risk.
+    (For contexts without features the model's differences are mostly noise, and the spread is left out.)
     """
     seen, where, gaps, squares, noise, spread = findings.measured
     eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / findings.ledger.samples))
@@ -178,14 +179,13 @@ def gap_task(
 
 
 def even_share(*, error: float, advantage: float) -> float:
-    """κ, how much of a design is played evenly: as large a share as its gaps may be wrong, for what it may save.
+    """Return κ, the share of uniform exploration in a design: larger the larger gaps' error and the smaller the saving.
 
-    A design relies on gaps where it plays an action rarely, and pays for a wrong one without bound; played evenly for a
-    share κ it pays at most 1/κ of what uniform exploration does, and at most 1/(1 − κ) of what it would itself. One
-    that seems to save little, as where each action is best for somebody, has more to lose by that than to gain.
+    A design relies on gaps where it plays an action rarely, and a wrong gap costs without bound; mixed with a share κ
+    of uniform exploration it costs at most 1/κ times that, and at most 1/(1 − κ) times the design itself. A design
+    that saves little, as where every action is best in some context, risks more than it can gain.
 
-    error: the largest relative error of a gap. advantage: how many times cheaper than uniform exploration the design
-    seems to be.
+    error: the largest relative error of a gap. advantage: the price of uniform exploration over that of the design.
     """
     if advantage <= 1:
         return MAX_EVEN_SHARE
@@ -193,25 +193,25 @@ def even_share(*, error: float, advantage: float) -> float:
 
 
 def heaviest(design: Design, *, most: int) -> tuple[Policy, ...]:
-    """Up to so many policies of a design's support, by falling weight."""
+    """Return up to `most` policies of a design's support, by falling weight."""
     order: IntArray = np.argsort(-design.weights, kind="stable")
     return tuple(design.support[int(i)] for i in order[:most])
 
 
 def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:
-    """Uniform exploration, and its price for the task."""
+    """Return uniform exploration with its price for the task."""
     n_actions = state.policies.n_actions
     even = np.full((len(task.contexts), n_actions), 1.0 / n_actions)
     return _priced(state, task, Design.uniform(likeliest(state.policy)), even)
 
 
 def explore_with(state: TrialState, task: DesignTask, sampler: Sampler) -> Exploration:
-    """Exploration by any sampler, and its price for the task."""
+    """Return exploration by any sampler, with its price for the task."""
     return _priced(state, task, sampler, sampler.propensities(task.contexts))
 
 
 def still_recent(state: TrialState) -> Exploration | None:
-    """What is being played, unless it is the pilot or the data have outgrown it."""
+    """Return the current exploration; None if it is the pilot or the data have outgrown it."""
     current = state.current
     if current is None or current.since == 0:
         return None
@@ -219,20 +219,20 @@ def still_recent(state: TrialState) -> Exploration | None:
 
 
 def variances(means: FloatArray) -> FloatArray:
-    """Of rewards in [0, 1] with these means: at most m(1 − m), and never below a floor."""
+    """Return upper bounds m(1 − m) on the variance of rewards in [0, 1] with these means, at least a floor."""
     return np.maximum(means * (1.0 - means), MIN_REWARD_VARIANCE)
 
 
 def skewed_variances(means: FloatArray, stakes: FloatArray) -> FloatArray:
-    """What bets lose to the noise of rewards with these means, as a variance: m(1 − m) for small stakes.
+    """Return the loss of bets to the noise of rewards with these means, as a variance: m(1 − m) for small stakes.
 
-    stakes: λ/p, what is staked on an action over its probability, in the shape of means. A bet on a rare reward of an
-    action that is rarely played loses far more to the one that comes than a variance tells: with the control variate g
-    that suits it best (`certificate.rows.room_above`) the wealth it costs is, a row and over λ,
+    stakes: λ/p, the stake on an action over its probability, in the shape of means. A bet on a rare reward of a rarely
+    played action loses far more to one such reward than the variance says: with the control variate g that suits it
+    best (`certificate.rows.room_above`) the wealth it costs is, per row and over λ,
 
         (g − m) − ((1 − m) log(1 + kg) + m log(1 − k(1 − g)))/k,     k = λ/p,
 
-    which is k/2 times a variance. Where that is less than m(1 − m), as of rewards that are not rare, that is taken.
+    which is k/2 times a variance. Where that is below m(1 − m), as for rewards that are not rare, m(1 − m) is returned.
     """
     m, k = np.clip(means, 1e-9, 1.0 - 1e-9), np.clip(stakes, 1e-6, 1e6)
     left = 0.5 * ((1.0 - k) + np.sqrt((1.0 - k) ** 2 + 4.0 * m * k))  # 1 − k(1 − g)
@@ -243,13 +243,13 @@ def skewed_variances(means: FloatArray, stakes: FloatArray) -> FloatArray:
 
 
 def price_for_bets(task: DesignTask, propensities: FloatArray, means: FloatArray, *, guess: float) -> tuple[float, int]:
-    """The price of an exploration once stakes and what they lose to rare rewards agree; and the oracle calls it took.
+    """Return the price of an exploration, consistent with the loss of its stakes to rare rewards, and oracle calls.
 
-    means (n, A): what rewards are taken to be, on the contexts of the task. guess: about what the price will be.
+    means (n, A): assumed mean rewards, on the contexts of the task. guess: a first guess of the price.
     """
     price, calls = guess, 0
     rare = float((task.contexts.weights @ means).mean()) < RARE_MEAN_REWARD
-    least = float(task.scale(np.zeros(1))[0])  # ε, whatever the scale makes of gaps
+    least = float(task.scale(np.zeros(1))[0])  # ε, for any scale
     for _ in range(SKEW_STEPS if rare else 1):
         if rare:
             noise = skewed_variances(means, 1.0 / (price * least * np.maximum(propensities, 1e-12)))
@@ -269,36 +269,37 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
     return Exploration(sampler, price, state.informed_samples, oracle_calls=calls)
 
 
-# Of a small class, a design is played whole, if it seems so many times cheaper than uniform exploration: there are few
-# policies to be wrong about, and what is played evenly would cost more than a wrong gap does.
+# For a small class, a design is played if its price is this many times below that of uniform exploration, and mixed
+# with it only if rewards are rare: there are few policies to be wrong about, and a uniform share would cost more than a
+# wrong gap does.
 MIN_PRICE_ADVANTAGE = 1.5
-DEFAULT_FLOOR_SHARE = 0.2  # of uniform exploration, the least probability of an action
+DEFAULT_FLOOR_SHARE = 0.2  # minimum probability of an action, as a share of uniform exploration
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
-# Of a large class: as a share of the relative error of gaps, to which a design need not be solved any better; the most.
+# For a large class: tolerance of a design as a share of the relative error of gaps, and its upper bound.
 LOOSENED_ERROR_SHARE, MAX_LOOSENED = 0.3, 0.6
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
-# Of a small class: how much more a design costs than it knows before it is mixed, and what is then played evenly.
+# For a small class: ratio of a design's price to its price by variances above which it is mixed, and the shares tried.
 COSTLY_DESIGN, TEMPERING_SHARES = 1.1, (0.3, 0.6)
-# Of a large class: what is believed, on a log scale, of what a design seems to save. It is priced by the gaps that it
-# was fitted to, and stakes by that price would be too large. By the truth, what seems 1.35 to 2.1 times cheaper than
-# uniform exploration is 1.2 to 1.7 times (trees on digits, and on 1,000 contexts with 8 actions), about the root.
+# For a large class: the exponent that shrinks a design's estimated saving. A design is priced by the gaps it was fitted
+# to, and stakes by that price would be too large. By the truth, an estimated saving of 1.35 to 2.1 times over uniform
+# exploration is 1.2 to 1.7 times (trees on digits, and on 1,000 contexts with 8 actions), about the square root.
 BELIEVED_SAVING = 0.5
-MAX_POOLED_POLICIES = 200  # the heaviest of one design, to start the next from
+MAX_POOLED_POLICIES = 200  # the heaviest of one design, from which the next starts
 
 
 @dataclass(frozen=True)
 class Coda(Trial):
     """CODA with a betting certificate: explores by optimal designs, stops when the answer is proven.
 
-    epsilon, delta: how near to the best, 0 for the best itself, and with what probability of being wrong.
+    epsilon, delta: how close to the best, 0 for the best policy itself, and the probability of being wrong.
     rewards: must be known to lie in [0, 1].
-    model: the reward model; by default one that fits the contexts.
-    pilot: the size of the first round, by default 50 an action, or 200.
-    growth: the largest round, as a share of what was seen.
-    single: whether a lottery between policies will not do.
-    floor: the least probability of an action, as a share of uniform exploration.
-    precision: the relative gap to which designs are solved through oracles, once their gaps are known as well.
+    model: the reward model; by default `default_model` of the contexts.
+    pilot: the size of the first round; by default 50 per action, at least 200.
+    growth: the largest round, as a share of the samples so far.
+    single: whether the answer must be a single policy, not a mixture policy.
+    floor: the minimum probability of an action, as a share of uniform exploration.
+    precision: the relative gap to which designs are solved through oracles, once gaps are known as precisely.
 
     >>> import pacbandits as pb
     >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
@@ -342,7 +343,7 @@ class Coda(Trial):
         ] = DEFAULT_FLOOR_SHARE,
         precision: Annotated[float, About("the relative gap to which designs are solved", above=0)] = DEFAULT_PRECISION,
     ) -> Coda:
-        """CODA for this setting."""
+        """Return CODA for this setting."""
         return cls(
             setting.epsilon,
             setting.delta,
@@ -355,14 +356,14 @@ class Coda(Trial):
         )
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
-        """The design for the gaps seen so far, or the last one while that is recent enough."""
+        """Return the design for the gaps estimated so far, or the last one while it is recent enough."""
         if (recent := still_recent(state)) is not None:
             return recent
         fitted = state.fitted
         findings, options = find_gaps(state, fitted), {"epsilon": self.accuracy(state), "floor": self.floor}
         cautious = gap_task(findings, state.policies, **options)
-        # The gap of a policy is known to about √(V/n), and the price of what was played is V/d² of the policy that it
-        # served worst: so the largest error, relative to what must be told apart, is √(price/n).
+        # The gap of a policy is known to about √(V/n), and the price of the exploration is the largest V/d² of any
+        # policy: so the largest error, relative to the difference to resolve, is √(price/n).
         error = math.sqrt(findings.price / state.informed_samples)
         task, led, listed = cautious, state.leaders is not None, state.policies.lists_policies
         if listed:
@@ -399,17 +400,17 @@ class Coda(Trial):
 
 
 def believed_price(price: float, *, even: float) -> float:
-    """What a design of a large class is taken to cost, of what it seems to; even: the same of uniform exploration."""
+    """Return the shrunk price of a design of a large class; price: its estimate; even: that of uniform exploration."""
     return even * (price / even) ** BELIEVED_SAVING if price < even else price
 
 
 def _tempered(
     state: TrialState, task: DesignTask, designed: Exploration, design: Design, fitted: FittedModel
 ) -> tuple[Exploration, int]:
-    """The cheapest of a design and its mixtures with even exploration, if bets lose more to rare rewards than it knows.
+    """Return the cheapest of a design and its mixtures with uniform exploration, if rare rewards make it costly.
 
-    A design goes by variances, and plays some actions so rarely that one of their rare rewards ruins a bet. Also how
-    many oracle calls that took.
+    A design is solved by variances, and plays some actions so rarely that one of their rare rewards ruins a bet. Also
+    return the oracle calls it took.
     """
     plain = price_propensities(task, designed.sampler.propensities(task.contexts))
     if designed.price <= COSTLY_DESIGN * plain.upper:
@@ -421,19 +422,19 @@ def _tempered(
     return min((designed, *mixed), key=lambda one: one.price), calls
 
 
-# The plain randomised trial, with the same certificate as `coda`.
+# The uniform randomised trial, with the same certificate as `coda`.
 
 
 @dataclass(frozen=True)
 class Uniform(Trial):
-    """The plain randomised trial with the same certificate: every action equally likely, all the time.
+    """The uniform randomised trial with the same certificate: every action has the same probability in every round.
 
-    epsilon, delta: how near to the best, 0 for the best itself, and with what probability of being wrong.
+    epsilon, delta: how close to the best, 0 for the best policy itself, and the probability of being wrong.
     rewards: must be known to lie in [0, 1].
-    model: the reward model; by default one that fits the contexts.
-    pilot: the size of the first round, by default 50 an action, or 200.
-    growth: the largest round, as a share of what was seen.
-    single: whether a lottery between policies will not do.
+    model: the reward model; by default `default_model` of the contexts.
+    pilot: the size of the first round; by default 50 per action, at least 200.
+    growth: the largest round, as a share of the samples so far.
+    single: whether the answer must be a single policy, not a mixture policy.
 
     >>> import pacbandits as pb
     >>> done = pb.run("trivial:contexts=2,actions=2", algorithm=pb.Uniform(epsilon=0.2, delta=0.05), rng=1)
@@ -457,7 +458,7 @@ class Uniform(Trial):
     def made_for(
         cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH, answer: Wanted = "lottery"
     ) -> Uniform:
-        """The trial for this setting."""
+        """Return the trial for this setting."""
         return cls(
             setting.epsilon,
             setting.delta,
@@ -468,7 +469,7 @@ class Uniform(Trial):
         )
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
-        """Uniform exploration; only the scale of the bets is found anew."""
+        """Return uniform exploration; only the scale of the bets is computed anew."""
         if (recent := still_recent(state)) is not None:
             return recent
         task = design_task(state, state.fitted, epsilon=self.accuracy(state), floor=0.0)

@@ -1,10 +1,10 @@
 """Estimate how many more interactions a certificate needs, as explored so far and with the best design.
 
-An expert that stakes well gains about 1/(2 price) nats an interaction, where the price is V/d² of the policy that the
-exploration serves worst, so what is missing to the threshold times 2 price is what is still to be played. Under a
-design that serves many policies equally badly the unluckiest of them decides, and gaps count for less (as in `coda`);
-under others they count in full. Gaps, noise and price are estimates from the log; so is the answer, to a factor of 2 or
-so, and rather too large than too small. A single policy may have to wait until it has all the weight of others.
+An expert with good stakes gains about 1/(2 price) nats per interaction, where the price is the largest V/d² of any
+policy under the exploration: the missing log-wealth times 2 price is the number of interactions left. Under a design
+that equalises the costs of many policies the unluckiest of them decides, and gaps count for less (as in `coda`); under
+others they count in full. Gaps, noise and price are estimates from the log; so is the answer, to a factor of about 2,
+and more often too large than too small. A single policy may have to wait until it has all the weight of others.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pacbandits.records import Log, check_log, likeliest
 from pacbandits.rewards import RewardModel, check_model, model_from_json
 from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE, MIN_DESIGN_PRICE, Findings, gap_task, variances
 
-MAX_ROWS_LOOKED_AT = 20_000  # a sample of them tells prices well enough
-# Of rows against 1/ε: 1.4 to 2.0 in tests of 2 to 10 actions, with rewards of 0.5 % to 50 %, from 3,000 to 30,000 rows.
+MAX_ROWS_LOOKED_AT = 20_000  # a sample of this size estimates prices well enough
+# Exponent of rows in 1/ε: 1.4 to 2.0 in tests of 2 to 10 actions, reward rates 0.5 % to 50 %, 3,000 to 30,000 rows.
 ROWS_EXPONENT = 1.7
 DESIGN_PRECISION = 0.1  # the relative gap to which the best design is solved
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """About how many more interactions would certify ε; 0 when nothing is missing.
+    """The estimated number of further interactions that would certify ε; 0 when nothing is missing.
 
-    same: with propensities like those of the log; infinite where there are too few to say.
+    same: with propensities like those of the log; infinite if no estimate is possible.
     best: with the best design.
     """
 
@@ -50,9 +50,9 @@ class Outlook:
 
 
 def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model: RewardModel | None = None) -> Outlook:
-    """What is still missing to a certificate at its ε, above 0.
+    """Estimate how many more interactions would certify the certificate's ε, above 0.
 
-    model: for certificates whose own cannot be made from its description.
+    model: for certificates whose reward model cannot be made from its description.
     """
     instance(certificate, Certificate, name="certificate")
     check_log(log)
@@ -66,10 +66,10 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
             "how many more interactions would prove the best policy itself depends on gaps that may be as small as can "
             "be; ask about an epsilon above 0"
         )
-    # Experts that prove a larger ε may have lost at this one what others, who stake next to nothing, would have kept.
+    # Experts that prove a larger ε may have lost at this one the wealth that others with tiny stakes would have kept.
     begun = -np.log(len(certificate.bets))
     missing = max(certificate.threshold - max(certificate.value, begun), 0.0)
-    # Where weight has still to move to a single policy, a row moves as much as it stakes.
+    # Where weight has still to move to a single policy, each row moves as much as it stakes.
     to_move = certificate.slack * certificate.independent if certificate.slack > MAX_SLACK else 0.0
     made = model_from_json(certificate.model) if model is None else model
     informed = log.rows_in()
@@ -86,7 +86,7 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     same_task = replace(
         gap_task(findings, policies, epsilon=epsilon, floor=0.0, standard_errors=0.0), scale=Shifted(epsilon, 1.0)
     )
-    # An action that was never possible would cost infinitely many; a small probability says as much.
+    # An action that was never possible would have infinite cost; a small probability is as good.
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
     best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
     nats = 2.0 * missing * _noise_share(ledger)
@@ -94,11 +94,11 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
 
 
 def look_ahead(certificate: Certificate, log: Log, policies: PolicyClass) -> tuple[float, Outlook]:
-    """The distance to prove next, and how many more interactions that would take.
+    """Return the ε to prove next, and how many more interactions that would take.
 
-    The distance that was asked for, if it is not proven; else, or where that is 0, the next round number below what is.
-    Where the log proves some distance, how that shrinks with rows tells more than prices do: leaders get better, and
-    rivals are outlasted at a rate that no price knows. Prices then tell how much better the best design would do.
+    It is the ε that was asked for, if that is not proven; else, or if that is 0, the next round number below the
+    certified ε. Where the log certifies some ε, its decrease with rows predicts more than prices do: leaders improve,
+    and rivals are outlasted at a rate that no price captures. Prices then only give the ratio for the best design.
     """
     lacking = certificate.epsilon > 0 and not certificate.certified
     target = certificate.epsilon if lacking else round_below(certificate.certified_epsilon)
@@ -110,13 +110,13 @@ def look_ahead(certificate: Certificate, log: Log, policies: PolicyClass) -> tup
 
 
 def round_below(value: float) -> float:
-    """The largest of 1, 2 or 5 times a power of ten that is at most three quarters of a number."""
+    """Return the largest of 1, 2 or 5 times a power of ten that is at most three quarters of a number."""
     power = 10.0 ** np.floor(np.log10(0.75 * value))
     return float(max(step * power for step in (1.0, 2.0, 5.0) if step * power <= 0.75 * value))
 
 
 def at_distance(certificate: Certificate, epsilon: float) -> Certificate:
-    """About what a certificate would be at a smaller ε: its wealth rises with ε by all that was staked."""
+    """Approximate a certificate at a smaller ε: its wealth rises with ε by the total stake."""
     c = certificate
     stakes = np.mean([c.bets.stakes(k).mean() for k in c.experts]) * c.independent
     less = (c.unit_certified_epsilon - epsilon / c.unit) * float(stakes)
@@ -124,14 +124,14 @@ def at_distance(certificate: Certificate, epsilon: float) -> Certificate:
 
 
 def _sampled(log: Log) -> Log:
-    """The log, or rows evenly taken from it; what it looks at are rows, whoever they are of."""
+    """Return the log, or evenly spaced rows of it; units are ignored."""
     if len(log) <= MAX_ROWS_LOOKED_AT:
         return log
     return log.take(np.linspace(0, len(log) - 1, MAX_ROWS_LOOKED_AT).astype(np.int64))
 
 
 def _noise_share(ledger: Ledger) -> float:
-    """How noisy rewards are, as a share of what designs take them for: rare rewards are less than that."""
+    """Return the noise of rewards as a share of the variance that designs assume, at most 1; rare rewards have less."""
     rows = ledger.rows
     at = np.arange(len(rows.actions))
     taken = variances(rows.predictions)[at, rows.actions]
@@ -140,7 +140,7 @@ def _noise_share(ledger: Ledger) -> float:
 
 
 def _mixture(log: Log, ledger: Ledger) -> FloatArray:
-    """The propensities (m, A) of each context, rounds taken together; of each action alone where a log has no more."""
+    """Return the propensities (m, A) of each context, averaged over rounds; per action alone if the log has no more."""
     if log.least is None:
         return ledger.mean_propensities
     rows = ledger.rows

@@ -1,23 +1,23 @@
-"""A trial with late or missing rewards: its state from all rows so far, in the order of assignment.
+"""A trial with late or missing rewards: its state is computed from all rows so far, in the order of assignment.
 
-`absorb` adds a round whose rewards are all in. Where they are not, the past changes: a reward of the first round may
-come in after the fifth. So the state is made anew from all rows whenever somebody looks.
+`absorb` adds a round whose rewards are all known. Late rewards change the past: a reward of the first round may arrive
+after the fifth. So every analysis computes the state anew from all rows.
 
-Why that proves what it says. Let G_i hold all that had happened when row i was assigned, *and* the rewards of all
-earlier rows, seen or not. What a row earns depends on no other row, also on none that comes before it is known, so that
-given G_i the context of row i is a draw from ν, and its action one from the propensities that its row tells. Leader,
-stake, prediction and weight that moves are fixed before its round by rewards that were known then, and never change: so
-they are in G_i, and the wealth W_n of the first n rows *with their true rewards* is a supermartingale, by n, as ever.
-By Ville's inequality it reaches 1/δ for some n with probability at most δ. A look sees n rows, and counts what is not
-in at its worst: that is at most W_n, whatever these rewards will be and whyever they are out. So a look that sees 1/δ
-is one at which W_n has reached it, however often and whenever one looks: the n of a look may depend on anything, also
-on what came in and what did not, as the bound is of all n at once. For that reason a look may also be at the first
-rounds alone, the rewards of which are in. Of the ends of rounds it takes no more than that whether another row follows
-is in G_i: they may close by count, by clock or by hand, by whoever knows even of rewards that nobody reported.
+Why the certificate stays valid. Let G_i hold everything that had happened when row i was assigned, *and* the rewards of
+all earlier rows, known or not. A row's reward depends on no other row, even one assigned before it is known, so that
+given G_i the context of row i is a draw from ν, and its action a draw from the row's propensities. Leader, stake,
+prediction and moving weight are fixed before the round by rewards known then, and never change: so they are in G_i, and
+the wealth W_n of the first n rows *with their true rewards* is a supermartingale in n. By Ville's inequality it reaches
+1/δ for some n with probability at most δ. An analysis of n rows counts missing rewards at their worst: that is at most
+W_n, whatever these rewards will be and for whatever reason they are missing. So an analysis that sees 1/δ is one at
+which W_n has reached it, at any number of analyses and any times: the n of an analysis may depend on anything, also on
+which rewards arrived, as the bound holds for all n at once. For that reason an analysis may also use the first rounds
+alone, whose rewards are known. The ends of rounds must only satisfy that whether another row follows is in G_i: rounds
+may close by count, by clock or by hand, even by someone who knows unreported rewards.
 
-What would break it: a prediction or a leader of a round that is made again once more rewards are in, as then each look
-has bets of its own; rows that are left out as their rewards are; later rounds counted without earlier ones; rewards
-that depend on who comes while they are out, as where the last one in stock is sold.
+Validity breaks if a prediction or leader of a round is computed again once more rewards are known, as then each
+analysis has its own bets; if rows are left out because their rewards are missing; if later rounds are counted without
+earlier ones; or if rewards depend on later assignments while they are pending, as where the last item in stock is sold.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from pacbandits.trials.trial import Exploration, Trial, TrialState, merge
 
 @dataclass(frozen=True, eq=False)
 class PlayedRound:
-    """What was fixed before a round.
+    """The choices fixed before a round.
 
-    exploration: how it was played.
-    scale: of its bets.
-    planned: how many interactions it was to have; it may have had more or fewer.
-    leader: the best policy by what was known then; None where nothing was.
+    exploration: its exploration.
+    scale: the scale of its bets.
+    planned: its planned number of interactions; the actual number may differ.
+    leader: the best policy by the rewards known then; None if none were.
     """
 
     exploration: Exploration
@@ -64,16 +64,16 @@ class PlayedRound:
 
 
 def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> TrialState:
-    """The state of a trial after these rounds, by all rows so far.
+    """Return the state of a trial after these rounds, computed from all rows so far.
 
-    Rewards that are not in count at their worst; what is chosen is chosen by those that were known before the next
-    round. Where many rewards of the last rounds are out, the certificate may be of the first rounds alone: the bound is
-    of all n at once, so that whoever looks may look at the first n of all rows, whichever prove most. Where all are in,
-    it is the state that `absorb` comes to round by round.
+    Missing rewards count at their worst; choices use the rewards known before the next round. Where many rewards of the
+    last rounds are missing, the certificate may be of the first rounds alone: the bound holds for all n at once, so an
+    analysis may use the first n of all rows, for the n that proves most. If no reward is missing, the result is the
+    state that `absorb` reaches round by round.
 
-    state: as the trial started; if it has a certificate, of an earlier look at this trial, that stays the answer unless
-        more is proven now.
-    rounds: what was fixed before each, in order.
+    state: the trial's starting state; a certificate in it, of an earlier analysis, stays the answer unless more is
+        proven now.
+    rounds: the choices fixed before each, in order.
     log: rows of these rounds, which are numbered from 0, in the order of assignment; a round may have none yet.
     """
     instance(state, TrialState, name="state")
@@ -122,11 +122,11 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
 def leaders_again(
     trial: Trial, policies: PolicyClass, contexts: Contexts, rounds: Sequence[PlayedRound], log: Log
 ) -> tuple[PlayedRound, ...]:
-    """The same rounds led by policies of another class: each leader chosen again by what was known before its round.
+    """Return the same rounds with leaders of another class, each chosen by the rewards known before its round.
 
-    For a class that there was no reason to think of before, as an action has been withdrawn: who leads follows from
-    what was known, so that it is as good as fixed before the round. That the class is chosen by what was seen has its
-    price (`pacbandits.confidence.withdrawal_part`), which the δ of the trial must pay.
+    For a class that was not considered before, as after the withdrawal of an action: leaders follow from what was known
+    then, so that they are as good as fixed before the round. The class itself is chosen by the data; the δ of the trial
+    must pay for that (`pacbandits.confidence.withdrawal_part`).
     """
     state = trial.start(policies, contexts)
     _check_rounds(state, rounds, log)
@@ -144,14 +144,14 @@ def leaders_again(
 
 
 def _belongs(policy: Policy, policies: PolicyClass) -> bool:
-    """Whether a policy may be one of a class, as far as that can say."""
+    """Return whether a policy may belong to a class; True if the class cannot check membership."""
     return not policies.checks_membership or policies.has(policy)
 
 
 def _choose_leader(
     trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], predictions: FloatArray
 ) -> Policy | None:
-    """The leader by the rewards of a state that were known by now; the last one, if there is any, where none was."""
+    """Return the leader by the rewards known by the state's round; the last leader if none are known."""
     informed = state.informed
     if state.log is None or informed is None:
         return state.leader
@@ -160,7 +160,7 @@ def _choose_leader(
 
 
 def _first_rounds(state: TrialState, there: Sequence[int], end: int) -> tuple[TrialState, Ledger]:
-    """A state with the rows of the rounds before the end alone; there: the rounds that have rows."""
+    """Return a state with the rows of rounds before `end` alone, and its ledger; there: the rounds that have rows."""
     assert state.log is not None
     assert state.predictions is not None
     rows, count = np.flatnonzero(state.log.rounds < end), sum(number < end for number in there)
@@ -173,12 +173,12 @@ def _first_rounds(state: TrialState, there: Sequence[int], end: int) -> tuple[Tr
 
 
 def _rank(certificate: Certificate) -> tuple[float, float]:
-    """How much a certificate proves, the smaller the more: how near to the best, and how much wealth it lacks."""
+    """Sort key of certificates, smallest first: the certified ε, then the missing wealth."""
     return certificate.certified_epsilon, certificate.threshold - certificate.value
 
 
 def _samplers(rounds: Sequence[PlayedRound], log: Log | None) -> tuple[tuple[Sampler, int], ...]:
-    """Samplers in turn, and of how many rows of a log each was."""
+    """Return the samplers in order, with the number of rows of a log that each played."""
     counts = np.bincount(np.zeros(0, dtype=np.int64) if log is None else log.rounds, minlength=len(rounds))
     played: tuple[tuple[Sampler, int], ...] = ()
     for one, count in zip(rounds, counts, strict=True):
@@ -188,7 +188,7 @@ def _samplers(rounds: Sequence[PlayedRound], log: Log | None) -> tuple[tuple[Sam
 
 
 def _check_earlier(trial: Trial, state: TrialState) -> None:
-    """Raise where what was proven before is of another class, or another δ, as before an action was withdrawn."""
+    """Raise if the earlier certificate has another class or δ, as before the withdrawal of an action."""
     earlier = state.certificate
     if earlier is None:
         return

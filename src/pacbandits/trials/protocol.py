@@ -6,7 +6,7 @@
         state = algorithm.absorb(state, plan, log)
     answer = algorithm.result(state)
 
-Every step is a pure function; what came of a run is a function of its logs.
+Every step is a pure function; the result of a run is a function of its logs.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from pacbandits.records.columns import unlike
 # Check that a log can have come from a plan: its contexts and its propensities.
 
 
-MAX_PROPENSITY_ROUNDING = 1e-9  # between logged propensities and the planned ones
+MAX_PROPENSITY_ROUNDING = 1e-9  # between logged and planned propensities
 ROWS_COMPARED_AT_A_TIME = 2**18
 
 
 def check_like(known: Contexts, seen: Contexts) -> None:
-    """Raise unless contexts that were seen have the features of those known before, and contexts of one id agree."""
+    """Raise unless contexts seen have the features of those known before, and contexts with the same id agree."""
     if (known.names, known.categories) != (seen.names, seen.categories):
         differ = [name for name in (*known.names, *seen.names) if (name in known.names) != (name in seen.names)]
         what = f"'{plain(differ[0])}' is in one of them alone" if differ else "their order, kinds or labels differ"
@@ -70,10 +70,10 @@ def check_like(known: Contexts, seen: Contexts) -> None:
 
 
 def _check_alike(one: Contexts, log: Contexts, *, mine: IntArray, theirs: IntArray) -> None:
-    """Raise unless rows (m,) of the one and of the log, which have the same ids, are the same contexts."""
+    """Raise unless rows `mine` (m,) of `one` and `theirs` (m,) of the log, which share ids, are the same contexts."""
     apart = unlike(one.features[mine], log.features[theirs])
     if one.phi is not None and log.phi is not None:
-        # Rows of one table are the same where their numbers are; else the tables are compared.
+        # Rows of one table are equal if their numbers are; otherwise the tables are compared.
         rows, others = one.phi.rows[mine], log.phi.rows[theirs]
         new = np.flatnonzero((rows != others) | (one.phi.table is not log.phi.table))
         if one.phi.table.shape[1:] != log.phi.table.shape[1:]:
@@ -90,9 +90,9 @@ def _check_alike(one: Contexts, log: Contexts, *, mine: IntArray, theirs: IntArr
 
 
 def check_propensities(sampler: Sampler, log: Log, *, round_number: int) -> None:
-    """Raise unless every row has the propensities of the plan, and an action that it may play.
+    """Raise unless every row has the propensities of the plan, and an action with positive probability.
 
-    The sampler is asked once for each context.
+    The sampler is evaluated once for each distinct context.
     """
     first, which = log.contexts.distinct()
     asked = log.contexts.take(first)
@@ -103,7 +103,7 @@ def check_propensities(sampler: Sampler, log: Log, *, round_number: int) -> None
         rows = slice(start, start + ROWS_COMPARED_AT_A_TIME)
         wanted: FloatArray = planned[which[rows]]
         off = np.abs(log.propensities[rows] - wanted)
-        # Of a played action that the plan never plays, even the smallest probability is too much.
+        # An action that the plan gives probability 0 must not have been played, however small the rounding.
         never = np.flatnonzero(wanted[np.arange(len(wanted)), log.actions[rows]] <= 0)
         off[never, log.actions[rows][never]] = np.inf
         if off.max() > MAX_PROPENSITY_ROUNDING:
@@ -120,17 +120,17 @@ Details = Mapping[str, float | int | str]
 
 @dataclass(frozen=True)
 class Profile:
-    """An algorithm in words, and what it can do.
+    """A description of an algorithm, and its capabilities.
 
-    name: what a command calls it.
-    source: where it comes from, in a line.
+    name: its name in commands.
+    source: its origin, in a line.
     classes: the policy classes it is for.
-    assumes: what its guarantee rests on.
-    guarantees: what it promises.
-    samples: how many it takes.
+    assumes: the assumptions of its guarantee.
+    guarantees: its guarantee.
+    samples: its sample size, in words.
     certifies: whether its answers carry a certificate, and its states a log.
     keeps_state: whether its states can be saved and loaded.
-    proves: whether it stops by itself, with an answer that is proven.
+    proves: whether it stops by itself, with a proven answer.
     """
 
     name: str
@@ -146,12 +146,12 @@ class Profile:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What an algorithm that is made by its name is told.
+    """The inputs from which an algorithm is made by its name.
 
     policies: the class to search.
-    epsilon, delta: how near to the best, and with what probability of being wrong.
-    rewards: what is known of them.
-    sampled_contexts: how many contexts were drawn to stand for their distribution; None when it is known.
+    epsilon, delta: how close to the best policy's value, and the probability of being wrong.
+    rewards: known bounds on rewards.
+    sampled_contexts: the number of contexts sampled from their distribution; None when the distribution is known.
     """
 
     policies: PolicyClass
@@ -167,15 +167,15 @@ class Setting:
 
 
 def check_sampled_contexts(count: object, *, name: str = "sampled_contexts") -> int | None:
-    """How many contexts were drawn to stand for their distribution, 1 or more; None when it is known."""
+    """Return a checked number of sampled contexts, at least 1; None (the distribution is known) is kept."""
     return None if count is None else whole_number(count, name=name, least=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A round to be played: `samples` interactions with actions drawn from `sampler`.
+    """A round to play: `samples` interactions with actions drawn from `sampler`.
 
-    epsilon: the accuracy ε_l that the round is for. details: figures for the record.
+    epsilon: the accuracy ε_l that the round is for. details: figures for the history.
     """
 
     round_number: int
@@ -196,18 +196,18 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What an algorithm knows between rounds.
+    """The state of an algorithm between rounds.
 
     policies: the class.
     contexts: the population with its weights ν, or a sample D of it.
-    policy: the best one so far.
-    round_number: of the last round absorbed, 0 before the first.
+    policy: the best policy so far.
+    round_number: the last round absorbed; 0 before the first.
     samples: interactions so far.
-    oracle_calls: so far.
+    oracle_calls: the number so far.
     finished: whether the answer is known.
-    history: one mapping of figures a round.
-    log: all rounds so far, of an algorithm that keeps them.
-    certificate: what is certified of the policy, of an algorithm that certifies.
+    history: one mapping of figures per round.
+    log: all rounds so far, if the algorithm keeps them.
+    certificate: the claim about the policy, if the algorithm certifies.
     """
 
     policies: PolicyClass
@@ -241,9 +241,9 @@ class State:
         oracle_calls: int = 0,
         **changes: Any,
     ) -> Self:
-        """This state after the round of `plan`, with its figures in the history.
+        """Return this state after the round of `plan`, with its figures in the history.
 
-        details: figures beside those of the plan. oracle_calls: since the plan. changes: to the state's own fields.
+        details: figures in addition to the plan's. oracle_calls: since the plan. changes: to the state's own fields.
         """
         samples = self.samples + log.samples
         figures = {"round": plan.round_number, "samples": log.samples, "total": samples}
@@ -261,7 +261,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A policy, and what is promised of it in words."""
+    """The answer of an algorithm: a policy, and its guarantee in words."""
 
     policy: Chosen
     finished: bool
@@ -279,23 +279,23 @@ class Algorithm(Protocol[StateOf]):
 
     @property
     def rounds(self) -> int:
-        """How many rounds it expects to take; 0 if that is not known."""
+        """The expected number of rounds; 0 if unknown."""
         ...
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> StateOf:
-        """The state before the first round."""
+        """Return the state before the first round."""
         ...
 
     def design(self, state: StateOf, *, progress: Progress | None = None) -> Plan | None:
-        """The next round, or None when the answer is known."""
+        """Return the plan of the next round; None when the answer is known."""
         ...
 
     def absorb(self, state: StateOf, plan: Plan, log: Log) -> StateOf:
-        """The state after a round was played as planned."""
+        """Return the state after a round was played as planned."""
         ...
 
     def result(self, state: StateOf) -> Answer:
-        """The answer as far as it is known."""
+        """Return the current answer."""
         ...
 
 
@@ -314,16 +314,16 @@ def check_steps(algorithm: object) -> None:
 
 
 class Registered(Algorithm[StateOf], Protocol[StateOf]):
-    """An algorithm that can be called by its name: it brings a profile, and makes itself for a setting.
+    """An algorithm that can be called by its name: it has a profile, and a constructor from a setting.
 
-    The parameters of `made_for` that have an `About` are the options that a command may set: `name:key=value,…`.
+    The parameters of `made_for` annotated with `About` are the options that a command may set: `name:key=value,…`.
     """
 
     profile: ClassVar[Profile]
 
     @classmethod
     def made_for(cls, setting: Setting, *args: Any, **options: Any) -> Algorithm[Any]:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         ...
 
 

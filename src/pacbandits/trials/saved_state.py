@@ -28,25 +28,25 @@ from pacbandits.trials.state_folder import STATE, StateFolder, name_table
 from pacbandits.trials.state_json import Refitted, check_described, restore_play, restore_rounds
 from pacbandits.trials.trial import Trial, TrialState
 
-# The files of a saved state; what could not be read again is refused before anything is written.
+# Write the files of a saved state; a state that could not be read again is refused before anything is written.
 
 
 KIND = "pacbandits state"
 FORMAT = 5
-MAX_REPEATS_OF_A_ROW = 2**53  # what a table gives back exactly
-MAX_PREDICTION_ROUNDING = 1e-9  # between a model's predictions before and again
+MAX_REPEATS_OF_A_ROW = 2**53  # the largest integer that a table returns exactly
+MAX_PREDICTION_ROUNDING = 1e-9  # between a model's stored and recomputed predictions
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A state as files. state: what state.json says. tables: the others by their names."""
+    """The files of a state. state: the contents of state.json. tables: the other files by name."""
 
     state: bytes
     tables: Mapping[str, bytes]
 
 
 def pack_state(algorithm: Trial, state: TrialState, *, notes: Mapping[str, Any] | None = None) -> Packed:
-    """The files of a state; a sentence for one that could not be read again."""
+    """Return the files of a state; raise InputError for one that could not be read again."""
     log, seen = _describe_log(state), digest_contexts(state.contexts)
     described = {
         "kind": KIND,
@@ -77,7 +77,7 @@ def pack_state(algorithm: Trial, state: TrialState, *, notes: Mapping[str, Any] 
 
 
 def check_coherent(algorithm: Trial, state: TrialState) -> None:
-    """Raise unless a state fits together."""
+    """Raise unless the parts of a state agree."""
     built_in = stored.is_built_in(algorithm)
     try:
         check_rounds(algorithm, state, built_in=built_in)
@@ -87,12 +87,12 @@ def check_coherent(algorithm: Trial, state: TrialState) -> None:
 
 
 def digest_table(log: Log) -> str:
-    """Of a log with its remarks, on which no proof rests."""
+    """Return the digest of a log with its remarks, which no proof uses."""
     return digest([digest_log(log), json.dumps(log.remarks)])
 
 
 def check_model(model: RewardModel, log: Log, predictions: FloatArray) -> None:
-    """Raise unless the user's model, fitted again to all but the last round, predicts that round as it did."""
+    """Raise unless the user's model, fitted again to all but the last round, repeats its predictions of that round."""
     last = log.rounds == log.rounds.max()
     if last.all():
         return
@@ -118,17 +118,16 @@ def _describe_log(state: TrialState) -> Json | None:
 
 
 def _table(kind: str, contents: str, write: Callable[[IO[bytes]], None]) -> tuple[str, bytes]:
-    """A table by the name that its contents give it, which are known by their digest."""
+    """Return a table with its file name, which is derived from the digest of its contents."""
     file = io.BytesIO()
     write(file)
     return name_table(kind, contents), file.getvalue()
 
 
-# Read a state from the files of a folder, and check everything that they claim.
+# Read a state from the files of a folder, and check all its fields.
 #
-# The seal of state.json and the digests of tables tell damage. They tell no forgery, as anyone can compute them;
-# whoever can write to the folder can also write another state that fits together, so no more can be asked than that it
-# does.
+# The digests in state.json reveal damage, not forgery: anyone can compute them, and anyone who can write to the folder
+# can write another consistent state. So the check is for consistency only.
 
 
 MAX_REASON_CHARACTERS = 300
@@ -137,7 +136,7 @@ DIGEST_CHARACTERS = 64
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What a folder holds. notes: what else was to be kept with the state."""
+    """The contents of a folder. notes: the user's notes, stored with the state."""
 
     algorithm: Trial
     state: TrialState
@@ -151,7 +150,7 @@ def read_state(
     policies: PolicyClass | None = None,
     algorithm: Trial | None = None,
 ) -> Saved:
-    """What `save_state` wrote, with its notes; the folder should be held or looked at."""
+    """Return what `save_state` wrote, with its notes; the caller should hold the folder's lock, shared or exclusive."""
     folder = StateFolder.at(folder)
     given = _read_json(folder)
     fields = Fields(given, of="state")
@@ -178,7 +177,7 @@ def read_state(
 
 
 def read_notes(folder: StateFolder) -> tuple[Json, Json]:
-    """The notes that a folder holds, and the policy class in JSON, before anything else is read."""
+    """Return the notes of a folder and the policy class in JSON, before anything else is read."""
     fields = Fields(_read_json(folder), of="state")
     with _unusable_unless_read(folder):
         return fields.json_object("notes"), fields.json_object("class")
@@ -214,7 +213,7 @@ def _read_contexts(folder: StateFolder, fields: Fields) -> Contexts:
 
 
 def _read_log(folder: StateFolder, fields: Fields) -> Log:
-    """The log of the state."""
+    """Read the log of the state."""
     described = fields.fields("log", of="log in the state")
     expected, rows = described.text("digest", most=DIGEST_CHARACTERS), described.whole_number("rows", least=1)
     name = name_table("log", expected)
@@ -227,7 +226,7 @@ def _read_log(folder: StateFolder, fields: Fields) -> Log:
 
 
 def _read_predictions(folder: StateFolder, fields: Fields, log: Log, refitted: Refitted) -> FloatArray:
-    """What the model predicted before each round: made again, or as it was stored."""
+    """Return the model's predictions before each round, recomputed or as stored."""
     described = fields.fields("log", of="log in the state")
     again = can_be_made_again(refitted.model)
     described.check_known(("rows", "digest") if again else ("rows", "digest", "predictions"))
@@ -243,7 +242,7 @@ def _read_predictions(folder: StateFolder, fields: Fields, log: Log, refitted: R
 
 @contextmanager
 def _unusable_unless_read(folder: StateFolder) -> Generator[None]:
-    """Say of a folder what is wrong with it, and what to do."""
+    """Reraise an InputError with the folder's name and the remedy."""
     try:
         yield
     except InputError as error:
@@ -252,7 +251,7 @@ def _unusable_unless_read(folder: StateFolder) -> Generator[None]:
 
 @contextmanager
 def _reasoned() -> Generator[None]:
-    """Whatever nonsense leads to, one line that is not too long."""
+    """Turn any error that invalid content causes into an InputError of one short line."""
     try:
         yield
     except InputError as error:
@@ -267,25 +266,25 @@ def _unusable(folder: StateFolder, why: str) -> InputError:
 
 # Save the state of a trial in a folder, as JSON and Parquet, and load it; nothing in it is executed.
 #
-#     state.json                  what is not a table, and the digests of the tables; replaced last
-#     contexts-….parquet          what was known of the contexts at the start; … are the first digits of its digest
-#     log-….parquet               all rounds so far; not there before the first
-#     predictions-….parquet       only of a reward model that cannot be made again from JSON
-#     state.lock                  is empty; whoever uses the folder holds it
+#     state.json                  all that is not a table, and the digests of the tables; replaced last
+#     contexts-….parquet          the contexts known at the start; … are the first digits of its digest
+#     log-….parquet               all rounds so far; absent before the first
+#     predictions-….parquet       only for a reward model that cannot be made again from JSON
+#     state.lock                  empty; locked by the process that uses the folder
 #
-# What follows from the log is computed anew: predictions, and the models by which designs weigh actions. A loaded state
-# goes on exactly as the saved one would have, given the same random numbers and numerical libraries. The folder holds
-# the old state or the new one as a whole, whatever happens (`folders`).
+# Values that follow from the log are recomputed: predictions, and the models by which designs weight actions. A loaded
+# state continues exactly as the saved one would have, given the same random numbers and numerical libraries. The folder
+# always holds either the old state or the new one as a whole (`state_folder`).
 
 
 def save_state(
     folder: str | Path | StateFolder, algorithm: Trial, state: TrialState, *, notes: Mapping[str, Any] | None = None
 ) -> None:
-    """Write the state of a trial to a folder, in place of the one that is there.
+    """Write the state of a trial to a folder, replacing the one there.
 
-    notes: anything that JSON knows, to be kept with it. A reward model, a policy class without JSON or a trial of the
-    user's own is named and not stored: pass it again to `load_state`. Whatever interrupts this, the folder holds the
-    old state or the new one. While another process or thread uses the folder, a sentence says so.
+    notes: any JSON-compatible values, stored with it. A reward model, a policy class without JSON or a trial of the
+    user's own is named but not stored: pass it again to `load_state`. If the write is interrupted, the folder holds the
+    old state or the new one. Raises InputError while another process or thread uses the folder.
     """
     folder = StateFolder.at(folder)
     instance(algorithm, Trial, name="algorithm")
@@ -302,7 +301,7 @@ def load_state(
     policies: PolicyClass | None = None,
     algorithm: Trial | None = None,
 ) -> tuple[Trial, TrialState]:
-    """The algorithm and the state that `save_state` wrote.
+    """Return the algorithm and the state that `save_state` wrote.
 
     model, policies, algorithm: the user's own reward model, policy class or trial, if the state was made with one.
     """

@@ -1,8 +1,8 @@
 """Check that the parts of a state agree: its rounds, log, designs, names and certificate.
 
-A state that trials return always does. One that does not was put together by hand, or was written by someone who knew
-how to seal it; it is refused in a sentence that names the part. What trials of the user's own may do otherwise, by
-`explore` or by steps of their own, is asked of the built-in ones alone.
+They always agree in a state that a trial returned. Otherwise the state was assembled by hand, or forged with a valid
+digest; it is refused by an InputError that names the part. Rules that a trial of the user's own may break, by its
+`explore` or other steps, are checked for the built-in trials alone.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pacbandits.trials.coda import NoisyDesign
 from pacbandits.trials.trial import Trial, TrialState
 
 MAX_FIGURE_ROUNDING = 1e-9  # relative, of logarithms on two machines
-MAX_REPLAY_ROUNDING = 1e-6  # of propensities computed again
-MAX_REPLAYED_ROWS = 2000  # of one sampler
+MAX_REPLAY_ROUNDING = 1e-6  # of recomputed propensities
+MAX_REPLAYED_ROWS = 2000  # per sampler
 MAX_LOG_SAMPLES = 2**53
 MAX_DESCRIPTION_CHARACTERS = 2**20  # of a policy
 
@@ -37,7 +37,7 @@ _OWN_FIGURES = ("round", "samples", "total", "price", "certified_epsilon", "weal
 
 
 def check_rounds(algorithm: Trial, state: TrialState, *, built_in: bool) -> None:
-    """Raise unless the rounds, their history and the scales of their bets are those of the log."""
+    """Raise unless the rounds, their history and the scales of their bets match the log."""
     log = state.log
     if log is None:
         _check(state.round_number == 0 and state.samples == 0, "it has played rounds, but there is no log of them")
@@ -72,7 +72,7 @@ def check_rounds(algorithm: Trial, state: TrialState, *, built_in: bool) -> None
 
 
 def check_state(algorithm: Trial, state: TrialState, *, built_in: bool) -> None:
-    """Raise unless designs, leaders and certificate fit the rounds; those must have been checked."""
+    """Raise unless designs, leaders and certificate fit the rounds, which must have been checked."""
     for name, part in (("certificate", state.certificate), ("leader", state.leader), ("current", state.current)):
         _check((part is None) == (state.log is None), f"it has a log without a {name}, or a {name} without a log")
     _check_members(state, built_in=built_in)
@@ -88,7 +88,7 @@ def check_state(algorithm: Trial, state: TrialState, *, built_in: bool) -> None:
 
 
 def check_replay(state: TrialState) -> None:
-    """Raise unless every sampler plays what the log says was played, on up to so many rows of each."""
+    """Raise unless every sampler gives the logged propensities, on up to `MAX_REPLAYED_ROWS` rows of each."""
     log = state.log
     if log is None:
         return
@@ -105,7 +105,7 @@ def check_replay(state: TrialState) -> None:
 
 
 def rows_of(log: Log, samples: int) -> int:
-    """How many rows of the log its first so many interactions are."""
+    """Return the number of rows that hold the log's first `samples` interactions."""
     return int(np.searchsorted(np.cumsum(log.repeats), samples, side="right"))
 
 
@@ -115,7 +115,7 @@ def _check(fits: bool, words: str) -> None:
 
 
 def _round_sizes(log: Log) -> list[int]:
-    """How many interactions each round had, which must be numbered 0, 1, … in the order of the rows."""
+    """Return the interactions of each round; raise unless rounds are numbered 0, 1, … in the order of the rows."""
     steps: IntArray = np.diff(log.rounds, prepend=0)
     _check(log.rounds[0] == 0 and bool(((steps == 0) | (steps == 1)).all()), "the rounds of its log are out of order")
     starts = np.flatnonzero(np.diff(log.rounds, prepend=-1))
@@ -123,7 +123,7 @@ def _round_sizes(log: Log) -> list[int]:
 
 
 def _check_sizes(algorithm: Trial, state: TrialState, sizes: Sequence[int]) -> None:
-    """Raise unless the rounds are as large as the built-in trials make them."""
+    """Raise unless the rounds have the sizes that built-in trials plan."""
     first = algorithm.first_round_size(state.policies.n_actions)
     _check(sizes[0] == first, f"its first round has {sizes[0]} interactions, but the trial asks for {first}")
     for played, (size, before) in enumerate(zip(sizes[1:], accumulate(sizes), strict=False), 2):
@@ -135,7 +135,7 @@ def _check_sizes(algorithm: Trial, state: TrialState, sizes: Sequence[int]) -> N
 
 
 def _check_figures(algorithm: Trial, state: TrialState) -> None:
-    """Raise unless the history has the figures of built-in trials, and these fit each other."""
+    """Raise unless the history has the figures of built-in trials, and these agree."""
     for entry, (figures, scale) in enumerate(zip(state.history, state.scales, strict=True)):
         where = f"entry {entry} of its history"
         _check(set(figures) == set(_OWN_FIGURES), f"{where} must hold {', '.join(_OWN_FIGURES)}, and nothing else")
@@ -156,7 +156,7 @@ def _check_figures(algorithm: Trial, state: TrialState) -> None:
 
 
 def _check_members(state: TrialState, *, built_in: bool) -> None:
-    """Raise unless policies are of the class, and designs for its actions."""
+    """Raise unless policies belong to the class, and designs have its actions."""
     policies = state.policies
     closed = policies if policies.checks_membership else None
     designs = [design_of(sampler) for sampler, _ in state.played]
@@ -175,7 +175,7 @@ def _check_members(state: TrialState, *, built_in: bool) -> None:
 
 
 def design_of(sampler: Sampler) -> Design:
-    """The design that a sampler is, or weighs; a sentence for a sampler that files cannot describe."""
+    """Return the design that a sampler is, or weights; raise InputError for one that files cannot describe."""
     design = sampler.design if isinstance(sampler, NoisyDesign) else sampler
     if not isinstance(design, Design):
         raise InputError(
@@ -186,7 +186,7 @@ def design_of(sampler: Sampler) -> Design:
 
 
 def _check_played(state: TrialState, *, built_in: bool) -> None:
-    """Raise unless samplers account for all samples, a round at a time, and the last is the current one."""
+    """Raise unless samplers account for all samples, change between rounds only, and the last is the current one."""
     current, totals = state.current, [int(figures["total"]) for figures in state.history]
     ends = list(accumulate(samples for _, samples in state.played))
     whole = ends[-1] if ends else 0
@@ -210,7 +210,7 @@ def _check_played(state: TrialState, *, built_in: bool) -> None:
 
 
 def _check_leaders(algorithm: Trial, state: TrialState) -> None:
-    """Raise unless every round had a leader, but for the first, and those were planned as they were played."""
+    """Raise unless every round but the first had a leader, with planned sizes equal to those played."""
     leaders = state.leaders
     led = algorithm.epsilon > 0 and worth_leading(state.policies)
     _check((leaders is not None) == led, "it has leaders, or has none, against its class")
@@ -229,7 +229,7 @@ def _check_leaders(algorithm: Trial, state: TrialState) -> None:
 
 
 def _check_certificate(algorithm: Trial, state: TrialState, certificate: Certificate, log: Log) -> None:
-    """Raise unless the certificate is of the first rounds of this log, of this class, model and these bets."""
+    """Raise unless the certificate is of the first rounds of this log, and of this class, model and these bets."""
     policies, rounds = state.policies, len(certificate.bets.scales)
     _check(1 <= rounds <= state.round_number, f"its certificate tells of {rounds} rounds, of {state.round_number}")
     part = log if rounds == state.round_number else log.only(log.rounds < rounds)
@@ -284,7 +284,7 @@ def _leaders_json(leaders: Leaders | None) -> object:
 
 
 def _check_answer(state: TrialState, certificate: Certificate) -> None:
-    """Raise unless the answer of a built-in trial is what its certificate says."""
+    """Raise unless the answer of a built-in trial is its certificate's."""
     reach, last = certificate.certified_epsilon, state.history[-1]
     less = certificate.certified and reach > certificate.epsilon > 0
     _check(not less, "its certificate claims less than it has proven")
@@ -312,7 +312,7 @@ def _check_answer(state: TrialState, certificate: Certificate) -> None:
 
 
 def _thresholds(state: TrialState, certificate: Certificate, entry: int) -> list[float]:
-    """What a certificate after the round of this entry may have needed, by where its leaders start."""
+    """Return the possible thresholds of a certificate after the round of this entry, by where its leaders start."""
     if state.leaders is None or not state.leaders.single:
         return [certificate.threshold]
     counts = np.array([figures["samples"] for figures in state.history], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A folder that holds one whole state, the old or the new one, whenever its writer is killed."""
+"""A folder that always holds one whole state, the old or the new one, even if its writer is killed."""
 
 from __future__ import annotations
 
@@ -20,62 +20,62 @@ from pacbandits.errors import InputError
 # The file-system calls of a state folder, one method per step, so that a test can fail any of them.
 
 
-# None of these exists everywhere. A link by the name of a file is never followed, and a pipe never waited for.
+# None of these exists on every system. Links are not followed, and opening a pipe does not block.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-FILE_MODE = 0o666  # less what the user's mask takes away
+FILE_MODE = 0o666  # before the user's umask
 
-PART = re.compile(r"\.pacbandits-[0-9a-f]{16}\.part")  # the names of files that are not whole yet
+PART = re.compile(r"\.pacbandits-[0-9a-f]{16}\.part")  # names of files that are not complete yet
 
 
 class Disk:
-    """The disk of this machine; an open file is a number."""
+    """The disk of this machine; open files are file descriptors."""
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder in one that exists, unless it is there."""
+        """Make a folder in an existing one, unless it exists."""
         folder.mkdir(exist_ok=True)
 
     def create(self, path: Path) -> int:
-        """A new file to write to; an error where anything goes by that name, be it a link that leads nowhere."""
+        """Create a file and return it open for writing; raise if the name exists, even as a dangling link."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, FILE_MODE)
 
     def write(self, file: int, data: bytes) -> None:
-        """Write all of it."""
+        """Write all of the data."""
         left = memoryview(data)
         while left:
             left = left[os.write(file, left) :]
 
     def flush(self, file: int) -> None:
-        """Wait until what was written will outlast a loss of power."""
+        """Wait until the written data would survive a loss of power."""
         os.fsync(file)
 
     def close(self, file: int) -> None:
-        """Be done with a file."""
+        """Close a file."""
         os.close(file)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file another name, in place of whatever goes by it; of a link the name, not what it leads to."""
+        """Rename a file, replacing any file of the new name; for links, the names and not their targets."""
         old.replace(new)
 
     def remove(self, path: Path) -> None:
-        """Remove a file; of a link the name, not what it leads to."""
+        """Remove a file; a link itself, not its target."""
         path.unlink(missing_ok=True)
 
     def flush_folder(self, folder: Path) -> None:
-        """Wait until the names in a folder will outlast a loss of power, where the system has a way to ask for that."""
+        """Wait until the names in a folder would survive a loss of power, where the system supports that."""
         if sys.platform == "win32":
             return
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(file)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems know no such thing
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems do not support it
                 raise
         finally:
             os.close(file)
 
 
 def put_whole(disk: Disk, path: Path, data: bytes) -> None:
-    """Give a file these contents at once, so that its name stands for the old ones or the new ones."""
+    """Replace a file's contents atomically: the name refers to the old contents or the new ones."""
     part = path.parent / f".pacbandits-{secrets.token_hex(8)}.part"
     file = disk.create(part)
     try:
@@ -93,10 +93,10 @@ def put_whole(disk: Disk, path: Path, data: bytes) -> None:
 
 # File locks that the operating system releases when their holder dies.
 #
-# The file that is locked is empty, is never written to and is never removed, so there is nothing in it to go stale.
+# The locked file is empty, never written to and never removed, so it cannot become stale.
 
 
-LOCK_PATIENCE_SECONDS = 2.0  # what others may take to save or load
+LOCK_PATIENCE_SECONDS = 2.0  # time for others to save or load
 LOCK_POLL_SECONDS = 0.01
 IN_USE = "another process or thread runs, saves or loads a trial there"
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -106,7 +106,7 @@ _open_files: set[int] = set()
 if sys.platform == "win32":
     import msvcrt
 
-    ALONE = TOGETHER = msvcrt.LK_NBLCK  # there is but one kind
+    ALONE = TOGETHER = msvcrt.LK_NBLCK  # Windows has one kind only
 
     def _try_lock(file: int, kind: int) -> None:
         msvcrt.locking(file, kind, 1)
@@ -122,9 +122,9 @@ else:
 
 @contextmanager
 def held_alone(path: Path, *, patience_seconds: float = LOCK_PATIENCE_SECONDS, in_use: str = IN_USE) -> Generator[None]:
-    """Hold the lock of that file as the only one; a sentence where another holds it for longer than one can wait.
+    """Hold the exclusive lock of a file; raise InputError if another holds it for longer than `patience_seconds`.
 
-    in_use: what the sentence says that the other does.
+    in_use: what the other does, for the message.
     """
     with _kept(_acquired(path, ALONE, patience_seconds, in_use)):
         yield
@@ -132,9 +132,9 @@ def held_alone(path: Path, *, patience_seconds: float = LOCK_PATIENCE_SECONDS, i
 
 @contextmanager
 def held_together(path: Path, *, patience_seconds: float = LOCK_PATIENCE_SECONDS) -> Generator[None]:
-    """Hold the lock of that file with others who only look; do without where this process may make none.
+    """Hold the shared lock of a file with other readers; go on without a lock if this process may not create one.
 
-    So what cannot be written to, as a copy on a disk that is read only, can still be read.
+    So a folder that cannot be written to, such as a copy on a read-only disk, can still be read.
     """
     try:
         file = _acquired(path, TOGETHER, patience_seconds)
@@ -154,13 +154,13 @@ def _kept(file: int) -> Generator[None]:
     try:
         yield
     finally:
-        if file in _open_files:  # not so in a process that was forked meanwhile
+        if file in _open_files:  # false in a process that was forked meanwhile
             _open_files.remove(file)
             os.close(file)
 
 
 def _acquired(path: Path, kind: int, patience_seconds: float, in_use: str = IN_USE) -> int:
-    """The file, open and locked."""
+    """Return the file, open and locked."""
     until = time.monotonic() + patience_seconds
     while True:
         file = _open(path)
@@ -177,7 +177,7 @@ def _acquired(path: Path, kind: int, patience_seconds: float, in_use: str = IN_U
 
 
 def _open(path: Path) -> int:
-    """The file, which is made unless it is there; a sentence where it is anything but a file."""
+    """Open the file, creating it if needed; raise InputError if it is not an ordinary file."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, FILE_MODE)
     except OSError as error:
@@ -186,7 +186,7 @@ def _open(path: Path) -> int:
         if error.errno not in NOT_ALLOWED:
             raise
         try:
-            file = os.open(path, os.O_RDONLY | NO_LINK)  # of another user, who let us read it
+            file = os.open(path, os.O_RDONLY | NO_LINK)  # of another user, who allows reading
         except FileNotFoundError:
             raise error from None
     if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -200,7 +200,7 @@ def _not_a_file(path: Path) -> InputError:
 
 
 def _is_locked(path: Path, file: int, kind: int) -> bool:
-    """Try to lock an open file; False where another has it, or where it was taken away meanwhile."""
+    """Try to lock an open file; return False if another holds the lock, or the file was removed meanwhile."""
     try:
         _try_lock(file, kind)
     except OSError as error:
@@ -218,7 +218,7 @@ def _is_locked(path: Path, file: int, kind: int) -> bool:
 
 
 def _forget_open_files() -> None:
-    """In a process that was forked: its parent's locks must not live on in it."""
+    """Close the parent's lock files in a forked process, so that they do not stay locked by it."""
     while _open_files:
         os.close(_open_files.pop())
 
@@ -227,21 +227,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_open_files)
 
 
-# A folder that holds one whole state, the old or the new one, whenever its writer is killed.
-#
-# Tables lie there under names that tell their contents. state.json, which says what tables belong to it, is replaced
-# last and in one step; only then are the tables removed that it no longer names. Nothing is ever written to a file that
-# has one of those names: contents go to a new file, by a name that nobody can foresee, and that is renamed. So a link
-# that someone has put there leads nowhere.
+# Tables have names derived from their contents. state.json, which names its tables, is replaced last and atomically;
+# only then are tables removed that it no longer names. No file of those names is ever written to: contents go to a new
+# file with a random name, which is then renamed. So a link that someone put there is never followed.
 
 
 STATE, LOCK = "state.json", "state.lock"
-NAME_DIGITS = 16  # of a digest
+NAME_DIGITS = 16  # digits of a digest
 _TABLE = re.compile(rf"(contexts|log|predictions)-[0-9a-f]{{{NAME_DIGITS}}}\.parquet")
 
 
 def name_table(kind: str, digest: str) -> str:
-    """What a table of these contents is called: `log-0123456789abcdef.parquet`."""
+    """Return the file name of a table with this digest: `log-0123456789abcdef.parquet`."""
     return f"{kind}-{digest[:NAME_DIGITS]}.parquet"
 
 
@@ -249,9 +246,9 @@ def name_table(kind: str, digest: str) -> str:
 class StateFolder:
     """A folder for the state of a trial.
 
-    path: where it is.
-    disk: what writes to it.
-    patience_seconds: for how long one waits when another uses it.
+    path: its path.
+    disk: writes to it.
+    patience_seconds: how long to wait while another uses it.
     """
 
     path: Path
@@ -260,7 +257,7 @@ class StateFolder:
 
     @classmethod
     def at(cls, folder: str | Path | StateFolder, *, name: str = "folder") -> StateFolder:
-        """The folder of that name."""
+        """Return the folder at a path; a StateFolder is returned as is."""
         return folder if isinstance(folder, StateFolder) else cls(path_of(folder, name=name))
 
     def __str__(self) -> str:
@@ -268,7 +265,7 @@ class StateFolder:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Keep all others from the folder, which is made unless it is there."""
+        """Lock the folder exclusively; it is created if needed."""
         with ExitStack() as stack:
             with self._attempt("write to"):
                 self._make(self.path)
@@ -277,23 +274,23 @@ class StateFolder:
 
     @contextmanager
     def looked_at(self) -> Generator[None]:
-        """Keep those from the folder who would write to it."""
+        """Lock the folder against writers."""
         with ExitStack() as stack:
-            if self.holds_state():  # else there is nothing to keep
+            if self.holds_state():  # otherwise there is nothing to protect
                 with self._attempt("read"):
                     stack.enter_context(held_together(self.path / LOCK, patience_seconds=self.patience_seconds))
             yield
 
     def holds_state(self) -> bool:
-        """Whether something was saved there."""
+        """Whether a state was saved there."""
         return os.path.lexists(self.path / STATE)
 
     def tables(self) -> list[str]:
-        """The tables that lie there, whether or not they belong to a state."""
+        """Return the names of the tables there, whether or not they belong to a state."""
         return self._names(_TABLE)
 
     def file(self, name: str) -> Path:
-        """Where a file lies, to be read; a sentence where it is missing, a link or anything but a file."""
+        """Return the path of a file to read; raise InputError if it is missing, a link or not a file."""
         path = self.path / name
         try:
             mode = path.lstat().st_mode
@@ -306,12 +303,12 @@ class StateFolder:
         return path
 
     def replace(self, state: bytes, tables: Mapping[str, bytes]) -> None:
-        """Put a state and its tables in the place of what is there; the folder must be held.
+        """Replace the state and its tables; the folder must be held.
 
-        state: what state.json will say. tables: by their names.
+        state: the contents of state.json. tables: by name.
         """
         with self._attempt("write to"):
-            for name in self._names(PART):  # of a process that was killed
+            for name in self._names(PART):  # left by a process that was killed
                 self._remove(name)
             for name, data in tables.items():
                 if not self._has(name, data):
@@ -323,14 +320,14 @@ class StateFolder:
                 self._remove(name)
 
     def _make(self, folder: Path) -> None:
-        """Make a folder and those it lies in, each with a name that lasts."""
+        """Make a folder and its parents, each name flushed to disk."""
         if not folder.is_dir():
             self._make(folder.parent)
             self.disk.make_folder(folder)
             self.disk.flush_folder(folder.parent)
 
     def _put(self, name: str, data: bytes) -> None:
-        """Give a file these contents at once, so that the name stands for the old ones or the new ones."""
+        """Replace a file's contents atomically: the name refers to the old contents or the new ones."""
         put_whole(self.disk, self.path / name, data)
 
     def _has(self, name: str, data: bytes) -> bool:
@@ -342,19 +339,19 @@ class StateFolder:
             return False
 
     def _remove(self, name: str) -> None:
-        """Remove a file that nobody needs; one that cannot be removed does no harm."""
+        """Remove an unneeded file; failure is harmless."""
         with suppress(OSError):
             self.disk.remove(self.path / name)
 
     def _names(self, pattern: re.Pattern[str]) -> list[str]:
-        """What lies there by names of this form."""
+        """Return the names there that match a pattern."""
         with suppress(OSError):
             return sorted(path.name for path in self.path.iterdir() if pattern.fullmatch(path.name))
         return []
 
     @contextmanager
     def _attempt(self, what: str) -> Generator[None]:
-        """Say in a sentence what the system will not let one do."""
+        """Turn an error of the operating system into an InputError that names the folder."""
         try:
             yield
         except OSError as error:

@@ -24,19 +24,19 @@ from pacbandits.trials.protocol import Details
 from pacbandits.trials.state_checks import MAX_DESCRIPTION_CHARACTERS, design_of, rows_of
 from pacbandits.trials.trial import Exploration, Trial, TrialState
 
-# The JSON of a trial's state without its tables; and the algorithm and the reward model made from JSON.
+# Serialise a trial's state without its tables; restore the algorithm and the reward model from JSON.
 #
-# Policies are numbered and described once, as designs, pools and leaders share most of theirs. A design that weighs
-# actions by a reward model is described by the rows of the log which that model was fitted to.
+# Policies are numbered and described once, as designs, pools and leaders share most of theirs. A design that weights
+# actions by a reward model is described by the rows of the log to which that model was fitted.
 
 
 TRIALS: dict[str, type[Trial]] = {kind.name: kind for kind in (Coda, Uniform)}
 
-OTHER_OPTIONS = ("name", "model", "rewards")  # all the others are numbers, or a flag
+OTHER_OPTIONS = ("name", "model", "rewards")  # all others are numbers, or a flag
 
 
 def describe(algorithm: Trial, state: TrialState) -> Json:
-    """All of a state but its tables."""
+    """Serialise a state without its tables to JSON-compatible values."""
     policies = _Numbered()
     return {
         "algorithm": describe_algorithm(algorithm),
@@ -61,7 +61,7 @@ def describe(algorithm: Trial, state: TrialState) -> Json:
 
 
 def describe_algorithm(algorithm: Trial) -> Json:
-    """The algorithm by its name and options; of a model of its own only that it has one."""
+    """Serialise the algorithm's name and options; for a model of its own, only whether it has one."""
     if algorithm.name in TRIALS and not is_built_in(algorithm):
         raise InputError(
             f"the state of {type(algorithm).__name__} cannot be kept while it is called '{algorithm.name}', as a "
@@ -80,12 +80,12 @@ def describe_algorithm(algorithm: Trial) -> Json:
 
 
 def is_built_in(algorithm: Trial) -> bool:
-    """Whether the name of a trial is enough to make it again."""
+    """Whether a trial can be made again from its name."""
     return type(algorithm) is TRIALS.get(algorithm.name)
 
 
 def restore_algorithm(described: Json, model: RewardModel, *, given: Trial | None) -> Trial:
-    """The algorithm of that description; given: one of the user's own, which must be the same."""
+    """Return the described algorithm; given: the user's own, which must match the description."""
     if given is not None:
         _check_same(described, as_read(describe_algorithm(given)))
         return given
@@ -113,7 +113,7 @@ def restore_algorithm(described: Json, model: RewardModel, *, given: Trial | Non
 
 
 def _check_same(described: Json, own: Json) -> None:
-    """Raise unless an algorithm is described as the one that made a state was."""
+    """Raise unless an algorithm's description equals that of the one that made a state."""
     maker = f"the state was made by '{plain(described['name'])}'"
     if own["name"] != described["name"]:
         raise InputError(f"{maker}, not by '{plain(own['name'])}'; pass the same")
@@ -124,7 +124,7 @@ def _check_same(described: Json, own: Json) -> None:
 
 
 def restore_model(described: Json, *, given: RewardModel | None) -> RewardModel:
-    """The reward model of that description; given: one of the user's own, which must be the same."""
+    """Return the described reward model; given: the user's own, which must match the description."""
     if given is None:
         try:
             return model_from_json(described)
@@ -173,7 +173,7 @@ def _describe_current(state: TrialState, policies: _Numbered) -> Json | None:
 
 
 def _describe_played(state: TrialState, policies: _Numbered) -> list[Json]:
-    """Every sampler in turn, with how often it was used; a noisy design by the rows of the log its model is of."""
+    """Describe every sampler in order with its samples; a noisy design by the log rows its model was fitted to."""
     before = [0, *accumulate(samples for _, samples in state.played)]
     out: list[Json] = []
     for (sampler, samples), since in zip(state.played, before, strict=False):
@@ -213,8 +213,7 @@ class _Numbered:
 
 # Restore a trial's state from its JSON and its tables; an invalid field is refused by its name.
 #
-# Nothing is made to fit. What is read must also be what saving it again would write, so that no field can say anything
-# that nobody looks at.
+# Nothing is coerced. Saving the restored state must write exactly what was read, so that no field goes unchecked.
 
 
 MAX_ROUND_FIGURES = 100
@@ -222,10 +221,10 @@ MAX_ROUND_FIGURES = 100
 
 @dataclass(frozen=True, eq=False)
 class Refitted:
-    """A reward model that is fitted once to the first so many rows of one log, however often that is asked for.
+    """A cache of a reward model's fits to the first rows of one log, by their number.
 
-    model: which one.
-    fits: by the number of rows.
+    model: the reward model.
+    fits: fitted models by the number of rows.
     """
 
     model: RewardModel
@@ -243,7 +242,7 @@ class Refitted:
 def restore_rounds(
     fields: Fields, policies: PolicyClass, contexts: Contexts, log: Log | None, *, model: RewardModel
 ) -> tuple[TrialState, list[Policy]]:
-    """The state without what was played in its rounds, and its policies by their numbers."""
+    """Return the state without its play, and its policies by number."""
     numbered = _policies_of(fields, policies)
     state = TrialState(
         policies,
@@ -264,9 +263,9 @@ def restore_rounds(
 def restore_play(
     fields: Fields, state: TrialState, numbered: Sequence[Policy], refitted: Refitted, predictions: FloatArray | None
 ) -> TrialState:
-    """The whole state; its rounds must fit its log, as otherwise there is no end to what they ask for.
+    """Return the whole state; its rounds must have been checked against its log, which bounds their number.
 
-    refitted: the reward model, to be fitted to what was seen before each round.
+    refitted: the reward model, to be fitted to the rows before each round.
     """
     played = _played_of(fields, state, numbered, refitted)
     certificate = None
@@ -289,7 +288,7 @@ def restore_play(
 
 
 def check_described(fields: Fields, algorithm: Trial, state: TrialState, *, beside: Collection[str]) -> None:
-    """Raise unless the state's description is what was read; beside: the names of what else may stand there."""
+    """Raise unless the state's description equals what was read; beside: names of other allowed fields."""
     described = as_read(describe(algorithm, state))
     fields.check_known((*described, *beside))
     for name, own in described.items():
@@ -323,7 +322,7 @@ def _history_of(fields: Fields) -> tuple[Details, ...]:
 
 
 def _figure(value: object, *, name: str) -> float | int | str:
-    """A number or a text, as it is."""
+    """Return a number or a text unchanged."""
     if isinstance(value, str):
         return text(value, name=name, most=MAX_DESCRIPTION_CHARACTERS)
     return (
@@ -360,7 +359,7 @@ def _design_of(given: Fields, numbered: Sequence[Policy]) -> Design:
 
 
 def _fitted_before(given: Fields, state: TrialState, refitted: Refitted, *, since: int) -> FittedModel:
-    """The reward model of the first so many interactions, whose rows what was played names."""
+    """Return the reward model fitted to the first `since` interactions; raise unless 'rows' is their number of rows."""
     rows = given.whole_number("rows")
     if state.log is None or rows != rows_of(state.log, since):
         raise InputError(f"the 'rows' of the {given.of} are {rows}, which are not those that were played before")

@@ -1,12 +1,12 @@
 """A trial that stops by its certificate: pooled data, a reward model refitted between rounds, bets made in advance.
 
     until the certificate holds:
-        choose propensities and the scale of the bets for the next round      (what `uniform` and `coda` do differently)
+        choose propensities and the scale of the bets for the next round      (`uniform` and `coda` differ here)
         play the round and add it to the data
         leader = the policy of largest doubly robust value on all data, less a standard error
-        certify the lottery between the leaders of all rounds, of a small class the leader   (pacbandits.certificate)
+        certify the mixture of the leaders of all rounds; for a small class, the leader   (pacbandits.certificate)
 
-Validity rests on the certificate alone; everything else only decides how many samples it takes.
+Validity depends on the certificate alone; everything else only affects the sample size.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ from pacbandits.trials.protocol import Answer, Plan, State, check_played
 
 # The hardest rival of the leader by the data so far, for trials of the best policy itself (ε = 0).
 #
-# Nothing says beforehand how small the gaps are that must be told apart; the data do, as they come. A stake λ against a
-# rival of gap g, whose score has variance V, makes about λg − λ²V/2 nats of a row. Both g and V are sums over contexts:
-# for each λ the rival against which that is least is one search (`pacbandits.policies.rivals`), and the best λ is where
-# it is largest. That rival is the hardest, and its stake is what the next round bets by. A rival that seems to be tied
-# needs a stake of which nobody knows how small: it is never less than suits a gap that ten times the data would prove.
+# The gaps to be resolved are not known in advance; they are estimated from the data. A stake λ against a rival of gap
+# g, whose score has variance V, gains about λg − λ²V/2 nats per row. Both g and V are sums over contexts: for each λ
+# a search (`pacbandits.policies.rivals`) finds the rival of smallest gain, and the best λ maximises that gain. That
+# rival is the hardest, and the next round bets by its stake. A rival that seems tied would need an arbitrarily
+# small stake; the stake is bounded below by the one for a gap that ten times the data would prove.
 
 
-STAKE_HALVINGS = 24  # of the largest stake, down to the smallest that is looked at
+STAKE_HALVINGS = 24  # halvings of the largest stake, down to the smallest one searched
 STEPS_PER_HALVING = 2
-PATIENCE = 10.0  # times the data so far, by which the least gap would be proven that stakes are made for
+PATIENCE = 10.0  # multiple of the data so far at which the smallest gap that stakes are made for would be proven
 
 
 @dataclass(frozen=True)
 class Hardest:
     """The rival that will be refuted last, by the data so far.
 
-    gap: what it seems to lack.
-    error: the standard error of that.
+    gap: its estimated gap.
+    error: the standard error of the gap.
     stake: the λ that refutes it fastest.
-    nats: that refute a policy.
+    nats: log-wealth needed to refute a policy.
     """
 
     gap: float
@@ -78,17 +78,17 @@ class Hardest:
 
     @property
     def resolution(self) -> float:
-        """What must be told apart now: its gap, but no less than its error, nor more than so many nats would prove."""
+        """Return the difference to resolve now: the gap, at least its error, at most what `nats` would prove."""
         return min(max(self.gap, self.error), self.error * math.sqrt(2.0 * self.nats))
 
 
 def nominal_variance(n_actions: int) -> float:
-    """V of a policy that differs everywhere, under uniform exploration: 2A, of rewards that vary by 1/4."""
+    """Return V of a policy that differs everywhere, under uniform exploration: 2A times a reward variance of 1/4."""
     return 0.5 * n_actions
 
 
 def nominal_hardest(policies: PolicyClass, samples: float, *, delta: float) -> Hardest:
-    """Such a policy, of the gap that so many samples would just prove, 1/2 at the most."""
+    """Return such a policy with the gap that this many samples would just prove, at most 1/2."""
     nats, variance = best_threshold(log_size=policies.log_size, delta=delta), nominal_variance(policies.n_actions)
     error = min(math.sqrt(variance / samples), 0.5 / math.sqrt(2.0 * nats))
     gap = error * math.sqrt(2.0 * nats)
@@ -98,9 +98,9 @@ def nominal_hardest(policies: PolicyClass, samples: float, *, delta: float) -> H
 def find_hardest(
     policies: PolicyClass, ledger: Ledger, mixed: FloatArray, reference: IntArray, *, delta: float
 ) -> Hardest | None:
-    """The hardest rival of a policy, by its actions (m,) on the contexts of a ledger; None where it has none.
+    """Return the hardest rival of a policy with actions `reference` (m,) on the ledger's contexts; None if it has none.
 
-    mixed (m, A): propensities of these contexts, rounds taken together. delta: what there is for the proof.
+    mixed (m, A): propensities of these contexts, averaged over rounds. delta: the error probability of the proof.
     """
     rivals = rivals_of(policies, ledger.contexts, reference)
     if rivals is None:
@@ -115,9 +115,9 @@ def find_hardest(
 def _best_stake(
     rivals: RivalClass, ledger: Ledger, gaps: FloatArray, variances: FloatArray, grid: FloatArray
 ) -> tuple[float, float, float]:
-    """Of falling stakes the one at which the least growth is largest; the gap and variance of the rival it is of.
+    """Return the stake of a falling grid at which the minimum growth is largest; the gap and variance of its rival.
 
-    The least of functions that are concave in λ is concave: so it is looked for where it turns.
+    The minimum of functions that are concave in λ is concave: bisection finds its maximum.
     """
     if rivals.lists_policies:
         table = np.ascontiguousarray(rivals.actions(ledger.contexts))
@@ -138,26 +138,26 @@ def _best_stake(
     low, high = 0, len(grid) - 1
     while low < high:
         middle = (low + high) // 2
-        # Of two that are equal the smaller stake.
+        # At a tie take the smaller stake.
         low, high = (low, middle) if look(grid[middle])[0] > look(grid[middle + 1])[0] else (middle + 1, high)
     _, gap, variance = look(grid[low])
     return float(grid[low]), gap, variance
 
 
-# Of the stake that the scale of a round asks for. Large stakes refute near-optimal policies, small ones those that are
-# far off but rely on rare actions.
+# Multiples of the round's base stake. Large stakes refute near-optimal policies, small ones policies that are far from
+# optimal but rely on rare actions.
 EXPERT_MULTIPLIERS = (0.5, 1.0, 2.0)
-# The same where leaders are tested. The unluckiest of many rivals decides: x nats of growth, as the best stake has them
-# against a single one, vary by √(2x), a share m of that stake makes (2m − m²)x of them, and with z deviations of bad
-# luck `(2m − m²)x − mz√(2x)` is largest at m = 1 − z/√(2x): about a half at 15 nats and three deviations. More experts
-# would cost more than they find.
+# The same where leaders are tested. The unluckiest of many rivals decides: x nats of growth at the best stake against a
+# single rival have standard deviation √(2x), a share m of that stake gains (2m − m²)x of them, and z deviations below,
+# `(2m − m²)x − mz√(2x)` is largest at m = 1 − z/√(2x): about a half at 15 nats and three deviations. More experts would
+# cost more than they gain.
 LEADERS_MULTIPLIERS = (0.4, 0.8)
-# By which policies are marked down when the leader is chosen: those on rare actions often look best by luck. A standard
-# error √v is no sum over contexts, but at most (v/ε + ε)/2, which is one.
+# Markdown of policies when the leader is chosen: policies on rare actions often look best by chance. A standard error
+# √v is not a sum over contexts, but at most (v/ε + ε)/2, which is one.
 LEADER_MARKDOWN_STANDARD_ERRORS = 1.0
-# The same where the best policy itself is asked for, of the stake that suits its hardest rival by what was seen.
+# The same for ε = 0, as multiples of the stake for the hardest rival by the data so far.
 BEST_MULTIPLIERS = (0.25, 0.5, 1.0, 2.0)
-BEST_PRICE_FACTOR = 2.5  # there a rival is refuted by its gap alone, not by ε and that: V/Δ² is so many prices V/d²
+BEST_PRICE_FACTOR = 2.5  # a rival is then refuted by its gap alone, without ε: V/Δ² is this many prices V/d²
 DEFAULT_GROWTH = 0.3
 MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION = 200, 50
 
@@ -169,13 +169,13 @@ Wanted = Annotated[AnswerKind, About("a lottery between policies where that is p
 
 @dataclass(frozen=True, eq=False)
 class Exploration:
-    """A way to play.
+    """An exploration: propensities to play with, and their price.
 
-    sampler: with what probability to play each action.
-    price: V/d² of the policy that it serves worst; bets are scaled and rounds sized by it.
-    since: after how many samples whose rewards were in it was chosen.
-    pool: policies worth starting the next design from.
-    oracle_calls: what it took to choose.
+    sampler: the probabilities of actions.
+    price: the largest V/d² of any policy; bets are scaled and rounds sized by it.
+    since: the number of samples with known rewards when it was chosen.
+    pool: policies from which the next design starts.
+    oracle_calls: the number it took to choose it.
     """
 
     sampler: Sampler
@@ -194,8 +194,8 @@ class Exploration:
 class TrialPlan(Plan):
     """A round to be played: a `Plan`, and
 
-    exploration: what it is played with.
-    scale: of its bets.
+    exploration: the exploration it is played with.
+    scale: the scale of its bets.
     """
 
     exploration: Exploration = field(kw_only=True)
@@ -204,18 +204,18 @@ class TrialPlan(Plan):
 
 @dataclass(frozen=True, eq=False)
 class TrialState(State):
-    """What a trial knows between rounds; a `State`, and
+    """The state of a trial between rounds: a `State`, and
 
     model: the reward model.
-    predictions (n, A): of the model before each row's round; None before the first.
-    scales: of the bets, one a round.
-    pool: policies worth starting the next design from.
-    current: what is being played.
-    played: every sampler in turn, with how many samples it was used for whose rewards are in.
-    leader: the best policy by all data, which `policy`, of which most is proven, may lag behind.
-    leaders: of the rounds so far; None for a class that does without.
-    missing: log-wealth that the certificate of all data lacked after the last round.
-    certificate: the one that proved most, of all data or of the first rounds alone: what is proven stays proven.
+    predictions (n, A): the model's predictions before each row's round; None before the first.
+    scales: the scale of the bets in each round.
+    pool: policies from which the next design starts.
+    current: the exploration in use.
+    played: every sampler in order, with the number of its samples whose rewards are known.
+    leader: the best policy by all data; `policy`, the certified one, may lag behind it.
+    leaders: of the rounds so far; None for a class whose leaders are not tested.
+    missing: log-wealth by which the certificate of all data fell short after the last round.
+    certificate: the one with the smallest certified ε so far, of all data or of the first rounds alone.
     """
 
     model: RewardModel = field(kw_only=True)
@@ -231,36 +231,36 @@ class TrialState(State):
 
     @cached_property
     def informed(self) -> Log | None:
-        """The rows whose rewards were known by now, by which everything is chosen; None where none was."""
+        """The rows whose rewards are known by now, on which every choice is based; None if there are none."""
         if self.log is None or (known := self.log.known_by(self.round_number)).all():
             return self.log
         return self.log.only(known) if known.any() else None
 
     @property
     def informed_samples(self) -> int:
-        """How many interactions these are, by which it is told how much is known."""
+        """The number of interactions of these rows."""
         return 0 if self.informed is None else self.informed.samples
 
     @cached_property
     def fitted(self) -> FittedModel:
-        """The model of all rewards that are in."""
+        """The reward model fitted to all known rewards."""
         n_actions, seen = self.policies.n_actions, self.informed
         return no_idea(n_actions) if seen is None else CachedModel(self.model.fit(seen), n_actions=n_actions)
 
 
 @dataclass(frozen=True)
 class Trial(ABC):
-    """What `uniform` and `coda` share. A trial of one's own extends this by `explore`, and by fields if it has options.
+    """The base class of `uniform` and `coda`. Subclass it with `explore`, and with fields for options.
 
-    name: what reports call it; by default the name of the class.
+    name: the name in reports; by default the name of the class.
 
-    epsilon: how near to the best the policy is to be; 0 for the best one itself.
+    epsilon: how close to the best policy's value the answer must be; 0 for the best policy itself.
     delta: the probability of being wrong.
     rewards: must be known to lie in [0, 1].
-    model: the reward model; by default one that fits the contexts.
-    pilot: the size of the first round; by default 50 an action, or 200.
-    growth: the largest round, as a share of what was seen.
-    single: whether a lottery between policies will not do.
+    model: the reward model; by default `default_model` of the contexts.
+    pilot: the size of the first round; by default 50 per action, at least 200.
+    growth: the largest round, as a share of the samples so far.
+    single: whether the answer must be a single policy, not a mixture policy.
     """
 
     name: ClassVar[str] = ""
@@ -292,11 +292,11 @@ class Trial(ABC):
 
     @property
     def rounds(self) -> int:
-        """Not known beforehand."""
+        """Return 0: the number of rounds is not known in advance."""
         return 0
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> TrialState:
-        """Nothing seen."""
+        """Return the state before the first round."""
         policies = check_class(policies)
         check_memory(policies, len(check_contexts(contexts)))
         if self.epsilon == 0:
@@ -310,7 +310,7 @@ class Trial(ABC):
         )
 
     def design(self, state: TrialState, *, progress: Progress | None = None) -> TrialPlan | None:
-        """The next round."""
+        """Return the plan of the next round; None when the trial is finished."""
         instance(state, TrialState, name="state")
         if state.finished:
             return None
@@ -323,7 +323,7 @@ class Trial(ABC):
         return self._plan(state, explored, self._round_size(state, explored))
 
     def absorb(self, state: TrialState, plan: Plan, log: Log) -> TrialState:
-        """Add a round; choose and certify the best policy anew."""
+        """Add a round; choose a leader and certify anew on all data."""
         instance(state, TrialState, name="state")
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan, TrialPlan) or plan.sampler is not plan.exploration.sampler:
@@ -352,9 +352,9 @@ class Trial(ABC):
     def learn(
         self, state: TrialState, plan: TrialPlan, log: Log, *, played: tuple[tuple[Sampler, int], ...]
     ) -> tuple[TrialState, Certificate, Policy, int]:
-        """The state with the data of one more round; the certificate and the leader of all data; and oracle calls.
+        """Return the state with the data of one more round, the certificate and leader of all data, and oracle calls.
 
-        played: every sampler in turn, with the round's.
+        played: every sampler in order, with the round's.
         """
         log = replace(log, rounds=np.full(len(log), state.round_number))
         seen = log if state.log is None else state.log.followed_by(log)
@@ -379,7 +379,7 @@ class Trial(ABC):
         return grown, latest, leader, calls + 1
 
     def result(self, state: TrialState) -> Answer:
-        """The policy and its certificate."""
+        """Return the policy with its certificate."""
         if state.certificate is None:
             words = "none: nothing was played" if self.epsilon < 1 else "no gap is larger than 1"
             return Answer(state.policy, state.finished, words)
@@ -388,11 +388,11 @@ class Trial(ABC):
         return Answer(state.policy, state.finished, looked.promise(), looked)
 
     def accuracy(self, state: TrialState) -> float:
-        """What must be told apart: ε, or where that is 0 what the data so far can."""
+        """Return the difference to resolve: ε, or for ε = 0 the one that the data so far can resolve."""
         return self.epsilon or self._hardest(state).resolution
 
     def _hardest(self, state: TrialState) -> Hardest:
-        """The hardest rival of the leader by the data so far, or what would be it before there are any."""
+        """Return the hardest rival of the leader by the data so far; before there are data, a nominal one."""
         policies, found = state.policies, None
         if state.informed is not None and state.leader is not None:
             ledger = Ledger.of(state.informed, predict_once(state.fitted, state.informed.contexts))
@@ -403,12 +403,12 @@ class Trial(ABC):
 
     @abstractmethod
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
-        """How to play next, given that something was seen."""
+        """Choose the exploration of the next round, once some rewards are known."""
 
     def _plan(self, state: TrialState, explored: Exploration, samples: int) -> TrialPlan:
-        """The next round, with its bets, in which nothing is played that was withdrawn.
+        """Return the next round with its bets; withdrawn actions get probability 0.
 
-        That only makes what is left likelier, so that the price of the exploration is at most what was found for it.
+        That only raises the other probabilities, so that the price of the exploration is at most the one found for it.
         """
         gone = state.policies.withdrawn
         explored = replace(explored, sampler=spare(explored.sampler, gone))
@@ -424,24 +424,24 @@ class Trial(ABC):
         )
 
     def first_round_size(self, n_actions: int) -> int:
-        """How many interactions the first round has."""
+        """Return the number of interactions of the first round."""
         usual = max(MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION * n_actions)
         return usual if self.pilot is None else self.pilot
 
     def round_size_limits(self, samples: int) -> tuple[float, float]:
-        """Between what a round after so many interactions lies before it is rounded down: 1/25 of them, the growth."""
+        """Return the limits of a round's size after this many interactions, before rounding: 1/25, and the growth."""
         least = samples / 25
         return least, max(least, samples * self.growth)
 
     def _round_size(self, state: TrialState, explored: Exploration) -> int:
-        """A third of what seems to be missing, but within the growth and no less than 1/25 of what was seen."""
+        """Return a third of the interactions that seem to be missing, clipped to `round_size_limits`."""
         missing = state.missing * 2.0 * explored.price * (BEST_PRICE_FACTOR if self.epsilon == 0 else 1.0)
         return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
 
     def choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
-        """The policy of largest doubly robust value on a ledger of rewards that are in, less a standard error.
+        """Return the policy of largest doubly robust value on a ledger of known rewards, less a standard error.
 
-        The last leader stays unless it seems worse by what matters.
+        The last leader stays unless it seems worse by a relevant amount.
         """
         mixed = mixture(state.played, ledger.contexts)
         before = likeliest(state.policy) if state.leader is None else state.leader
@@ -455,11 +455,11 @@ class Trial(ABC):
         return best if follows else before
 
     def multipliers(self, state: TrialState) -> tuple[float, ...]:
-        """What the experts stake, of what the scale of a round asks for."""
+        """Return the stake multipliers of the betting experts, relative to the round's base stake."""
         return BEST_MULTIPLIERS if self.epsilon == 0 else multipliers_of(state)
 
     def certify(self, state: TrialState, ledger: Ledger, leader: Policy) -> tuple[Certificate, int]:
-        """The certificate on all data, and oracle calls; leader: the best policy by all data."""
+        """Return the certificate on all data, and oracle calls; leader: the best policy by all data."""
         assert state.log is not None
         evidence = Evidence(
             state.log,
@@ -475,19 +475,19 @@ class Trial(ABC):
 
 
 def multipliers_of(state: TrialState) -> tuple[float, ...]:
-    """What the experts of a trial stake where ε is above 0, of what the scale of a round asks for."""
+    """Return the stake multipliers of the betting experts when ε > 0, relative to the round's base stake."""
     return EXPERT_MULTIPLIERS if state.leaders is None else LEADERS_MULTIPLIERS
 
 
 def merge(played: tuple[tuple[Sampler, int], ...], sampler: Sampler, samples: int) -> tuple[tuple[Sampler, int], ...]:
-    """Samplers and how often each was used, after one more round."""
+    """Return the samplers and how often each was used, after one more round."""
     if played and played[-1][0] is sampler:
         return (*played[:-1], (sampler, played[-1][1] + samples))
     return (*played, (sampler, samples))
 
 
 def mixture(played: tuple[tuple[Sampler, int], ...], contexts: Contexts) -> FloatArray:
-    """The propensities (m, A) of a sampler drawn at random by how often each was used."""
+    """Return the propensities (m, A) of a sampler drawn at random in proportion to its use."""
     whole = sum(samples for _, samples in played)
     parts = [samples / whole * sampler.propensities(contexts) for sampler, samples in played]
     return np.sum(parts, axis=0)

@@ -1,4 +1,4 @@
-"""Designs over more contexts than fit in memory: solved on some, proven on all, by sums over blocks of rows."""
+"""Designs over more contexts than fit in memory: solved on a sample, proven on all, by sums over blocks of rows."""
 
 from pacbandits.design.large.questions import LargeTask
 from pacbandits.design.large.solve import LargeSolution, solve_large_design

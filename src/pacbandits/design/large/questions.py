@@ -1,13 +1,13 @@
-"""What is summed over all contexts: what policies earn, and how badly a design serves them.
+"""Sums over all contexts: the value of policies, and their costs under a design.
 
-Everything is a sum over rows of whole numbers, so that it does not matter who adds up, nor in which order:
+Everything is a sum of integers over rows, so that the result does not depend on the engine nor on the order:
 
 - mean rewards are rounded to the nearest multiple of 2^−bits;
 - the costs of a design, whose sum over π's actions is V_π, are rounded up, row by row;
 - its value Σ_a x_a/p_a is rounded down.
 
-Bits are chosen such that no sum exceeds 2^52: sums are whole numbers in doubles, too, and so is all that is added and
-subtracted when trees are searched. What rounding may have changed is added to the bracket, on the safe side.
+Bits are chosen such that no sum exceeds 2^52: sums are exact integers in doubles, too, and so are all additions and
+subtractions in a search of trees. The bracket is widened by the possible effect of rounding.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ OfContexts = Callable[[Contexts], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class LargeTask:
-    """`min_p max_π V_π(p; q)/d(Δ_π)²` over a class, where every row of a source is a context and all count alike.
+    """`min_p max_π V_π(p; q)/d(Δ_π)²` over a class, where every row of a source is a context of equal weight.
 
     policies: Π, a class that is searched by sums over rows.
-    source: the contexts, or where they come from; of the rows of a log nothing else is looked at, not even how often
-        each of them occurred.
-    means: makes mean rewards (n, A) in [0, 1] of any n contexts, such as `predict` of a fitted reward model; the gap of
-        a policy is what it earns less than q by these.
+    source: the contexts, or a source of them; of the rows of a log only contexts are used, without their repeats.
+    means: maps any n contexts to mean rewards (n, A) in [0, 1], such as `predict` of a fitted reward model; the gap
+        of a policy is q's value less its own by these.
     scale: d.
-    reference: q; the policy of the class that earns most if none is given.
-    noise: makes variances σ² (n, A) in [0, 1] of any n contexts; ones if there is none.
-    floor: the least probability of every action.
+    reference: q; by default the policy of the class with the largest value.
+    noise: maps any n contexts to variances σ² (n, A) in [0, 1]; ones by default.
+    floor: the minimum probability of every action.
     """
 
     policies: PolicyClass
@@ -84,7 +83,7 @@ class LargeTask:
 
     @property
     def rows(self) -> Source:
-        """Where the contexts come from."""
+        """The source of the contexts."""
         if isinstance(self.source, Contexts):
             return ContextsSource(self.source)
         return LogSource(self.source) if isinstance(self.source, Log) else self.source
@@ -96,7 +95,7 @@ def _check_function(given: object, *, name: str) -> None:
 
 
 def shares(made: OfContexts, contexts: Contexts, *, n_actions: int, name: str) -> FloatArray:
-    """What a function makes of contexts, as (n, A) numbers in [0, 1], or a sentence."""
+    """Return a function's values for contexts, as (n, A) numbers in [0, 1]; raise InputError if they are not."""
     got = floats(made(contexts), name=name, shape=(len(contexts), n_actions))
     if got.size and (got.min() < 0 or got.max() > 1):
         worst = got.min() if got.min() < 0 else got.max()
@@ -104,15 +103,15 @@ def shares(made: OfContexts, contexts: Contexts, *, n_actions: int, name: str) -
     return got
 
 
-# How badly a design serves policies, summed on a CUDA card: the same numbers as elsewhere, to the last bit.
+# The costs of policies under a design, summed on a CUDA card: the same numbers as elsewhere, to the last bit.
 
 
 def serve_on_card(
     question: DesignCostSums, stretch: Stretch, sums: tuple[Any, ...], *, bins: Bins, forest: Forest
 ) -> None:
-    """Add to the sums of a question, on the card and in place, what the rows of a stretch come to."""
+    """Add the rows of a stretch to the sums of a question, on the card and in place."""
     cp = cupy()
-    # Codes, and with them all that depends on no design, stay on the card from pass to pass.
+    # Codes, and all that does not depend on a design, stay on the card between passes.
     codes = codes_on_card(stretch, bins)
     wanted = [_reference(question)] + ([] if question.noise is None else [_noise(question)])
     found = stretch.get(*wanted)
@@ -131,7 +130,7 @@ def serve_on_card(
 
 
 def _reference(question: DesignCostSums) -> Wanted:
-    """What the reference does."""
+    """The reference's actions, to be kept on the card."""
     policy = question.design.reference
 
     def make(_: int, block: Log) -> Parts:
@@ -141,7 +140,7 @@ def _reference(question: DesignCostSums) -> Wanted:
 
 
 def _noise(question: DesignCostSums) -> Wanted:
-    """The variances of rewards."""
+    """The variances of rewards, to be kept on the card."""
     of = question.noise
     assert of is not None
 
@@ -156,24 +155,24 @@ WEIGHT_BITS = 40  # of the largest weight of a design
 
 
 def bits_below(largest: float) -> int:
-    """By how many bits numbers that add up to at most this may be shifted up; down where that is negative."""
+    """Return by how many bits numbers that add up to at most this may be shifted up; down if it is negative."""
     return MOST_BITS - math.ceil(math.log2(largest))
 
 
 @dataclass(frozen=True, eq=False)
 class MeanRewardSums:
-    """What policies earn, and the rows of a sample.
+    """A question for the value of policies, and the rows of a sample.
 
-    summing: how rows are added up for the class.
-    means: makes the mean rewards of contexts.
+    summing: how rows are summed for the class.
+    means: maps contexts to mean rewards.
     reference: q, if there is one.
     n_actions: A.
     bits: of mean rewards.
     sampled (m,): the rows of the sample, in order.
     n_features: of contexts.
 
-    Its sums: mean rewards and ones (…, A + 1) as the class wants them; the features and, last, the ids of the sample's
-    contexts (m, d + 1), bit by bit; what q earns.
+    Its sums: mean rewards and ones (…, A + 1) in the form of the class; the features and, last, the ids of the sample's
+    contexts (m, d + 1), as bit patterns; the value of q.
     """
 
     summing: Summation
@@ -197,7 +196,7 @@ class MeanRewardSums:
         start = number * ROWS_PER_BLOCK
         first, last = np.searchsorted(self.sampled, (start, start + n))
         rows = self.sampled[first:last] - start
-        # No other block has these rows: what is added to is zero, and bits stay what they are.
+        # No other block has these rows: the sums are zero there, and bit patterns are kept.
         sums[1][first:last, :-1] += np.ascontiguousarray(contexts.features[rows]).view(np.int64)
         if contexts.ids is not None:
             sums[1][first:last, -1] += contexts.ids[rows]
@@ -207,16 +206,16 @@ class MeanRewardSums:
 
 @dataclass(frozen=True, eq=False)
 class DesignCostSums:
-    """How badly a design serves policies.
+    """A question for the costs of policies under a design.
 
-    summing: how rows are added up for the class.
-    design: whose weights are whole numbers.
-    noise: makes variances of contexts, if they are not all 1.
-    floor: the least probability of every action that the task asks for; the design may have a larger one.
+    summing: how rows are summed for the class.
+    design: with integer weights.
+    noise: maps contexts to variances, if they are not all 1.
+    floor: the task's minimum probability of every action; the design may have a larger one.
     cost_bits: of costs.
     value_bits: of the value.
 
-    Its sums: the costs (…, A) of all rows as the class wants them, and G of the design's weights (1,), not normalised.
+    Its sums: the costs (…, A) of all rows in the form of the class, and G of the design's weights (1,), not normalised.
     """
 
     summing: Summation
@@ -230,7 +229,7 @@ class DesignCostSums:
     def of(
         cls, design: Design, *, summing: Summation, noise: OfContexts | None, floor: float, n_rows: int
     ) -> DesignCostSums:
-        """The question with as many bits as sums over so many rows have room for."""
+        """Return the question with as many bits as sums over this many rows allow."""
         largest_cost = 2.0 / max(design.floor, 1e-300)
         largest_value = 2.0 * design.n_actions * max(float(design.weights.sum()), 1.0)
         bits = [bits_below(n_rows * largest) for largest in (largest_cost, largest_value)]
@@ -242,12 +241,12 @@ class DesignCostSums:
 
     @cached_property
     def weights(self) -> IntArray:
-        """Of the support, as whole numbers."""
+        """The weights of the support, as integers."""
         return self.design.weights.astype(np.int64)
 
     @cached_property
     def forest(self) -> Forest | None:
-        """The support as a forest, where it is one."""
+        """The support as a forest, if it is one."""
         bins = self.summing.coded_bins
         return None if bins is None else Forest.of(self.design.support, self.weights, bins, n_actions=self.n_actions)
 
@@ -270,18 +269,18 @@ class DesignCostSums:
         summing.add(contexts, mass, sums[0])
 
     def can_use_card(self) -> bool:
-        """Whether a CUDA card can answer: of trees, with not too many actions."""
+        """Whether a CUDA card can answer: for trees, with not too many actions."""
         return self.forest is not None and self.n_actions <= MOST_SERVED_ACTIONS
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
-        """The same as `add`, for rows on a card."""
+        """Do the same as `add`, for rows on a card."""
         bins, forest = self.summing.coded_bins, self.forest
         assert bins is not None
         assert forest is not None
         serve_on_card(self, stretch, sums, bins=bins, forest=forest)
 
     def _score(self, contexts: Contexts, mass: IntArray) -> int:
-        """Turn the weights (n, A) of those who take each action into costs, in place; return the value of all rows."""
+        """Turn the weights (n, A) of policies by their actions into costs, in place; return the value of all rows."""
         if self.noise is None:
             noise = np.ones((1, self.n_actions))
         else:
@@ -293,7 +292,7 @@ class DesignCostSums:
 
 @kernel
 def score_rows(mass: IntArray, reference: IntArray, noise: FloatArray, floors: FloatArray, scales: FloatArray) -> int:
-    """Turn weights (n, A) of those who take each action into costs rounded up, in place; return the value rounded down.
+    """Turn weights (n, A) of policies by their actions into costs rounded up, in place; return the value rounded down.
 
     noise (n, A), or (1, A) for all rows. floors (2,): of the value, of the design. scales (2,): of costs, of values.
     """
@@ -318,7 +317,7 @@ def score_rows(mass: IntArray, reference: IntArray, noise: FloatArray, floors: F
 
 
 def whole_weights(design: Design) -> Design:
-    """The same design with weights that are whole numbers, the largest 2^40."""
+    """Return the same design with integer weights, the largest 2^40."""
     largest = float(design.weights.max()) if len(design.weights) else 0.0
     whole = np.rint(np.ldexp(design.weights / largest, WEIGHT_BITS)) if largest > 0 else np.zeros_like(design.weights)
     used = np.flatnonzero(whole)

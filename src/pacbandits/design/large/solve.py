@@ -1,11 +1,11 @@
 """Solve on a sample, prove on all contexts: designs by few passes over data that need not be in memory.
 
-1. One pass sums what policies earn, and brings a sample of contexts.
+1. One pass sums the value of policies, and reads a sample of contexts.
 2. The design is solved on the sample by column generation.
-3. One pass sums how badly that design serves policies, and what its weights prove. Both ends of the bracket come from
-   these sums alone: they hold on all contexts, whatever the sample was like.
-4. While the bracket is too wide, the sample is corrected by those sums (`surrogate.py`), the policies that are served
-   worst on all contexts join the pool, and 2 and 3 are done again.
+3. One pass sums the costs of policies under that design, and the value of its weights. Both ends of the bracket come
+   from these sums alone: they hold on all contexts, for any sample.
+4. While the bracket is too wide, the sample is corrected by those sums (`Surrogate`), the policies of largest cost on
+   all contexts join the pool, and 2 and 3 are repeated.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from pacbandits.policies.summation import Summation, can_be_summed, summing
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Design, Policy
 
-# A small stand-in for a large problem: a sample of contexts, corrected by what was summed over all of them.
+# A surrogate of a large problem: a sample of contexts, corrected by sums over all of them.
 #
-# Sums over the sample miss those over all contexts by chance. Once a design p₀ has been summed over all,
+# Sums over the sample differ from those over all contexts by chance. Once a design p₀ has been summed over all,
 #
 #     V_π(p) ≈ V_π(p; sample) + (V_π(p₀; all) − V_π(p₀; sample))
 #
-# is exact at p₀, and right nearby to far less than the sample's own error: what is left is the chance in the *change*
-# of V_π. The correction is a sum over contexts of scores of π's action, as V itself is, so that the class is searched
-# for the policies served worst as ever; and it does not depend on p, so that the best p for given weights stays what it
-# is. Gaps do not depend on a design, and are those over all contexts from the start.
+# is exact at p₀, and nearby far more precise than the sample itself: only the *change* of V_π is subject to chance. The
+# correction is a sum over contexts of scores of π's action, as V itself is, so that the class is searched for the
+# policies of largest cost as usual; and it does not depend on p, so that the best p for given weights is the same. Gaps
+# do not depend on a design, and are those over all contexts from the start.
 
 
 class Surrogate:
-    """What is known of policies on all contexts, by sums and a sample.
+    """Knowledge of policies on all contexts, by sums and a sample.
 
     task: the problem on the sample.
-    summing: how rows are added up for the class.
-    gaps: sums of gap scores over all contexts, as the class wants them.
-    correction: what sums of costs are larger by on all contexts than on the sample, for the last design summed.
+    summing: how rows are summed for the class.
+    gaps: sums of gap scores over all contexts, in the form of the class.
+    correction: sums of costs over all contexts less those over the sample, for the last design summed.
     """
 
     def __init__(self, task: DesignTask, *, summing: Summation, gaps: FloatArray) -> None:
@@ -65,30 +65,30 @@ class Surrogate:
         self._price = best_pricing(summing.policies)
 
     def gap(self, policy: Policy) -> float:
-        """Δ_π on all contexts."""
+        """Return Δ_π on all contexts."""
         return self._attained(self.gaps, policy)
 
     def added(self, policy: Policy) -> float:
-        """What V_π is larger by on all contexts than on the sample."""
+        """Return V_π on all contexts less V_π on the sample."""
         return self._attained(self.correction, policy)
 
     def learn(self, design: Design, costs: FloatArray) -> None:
-        """A design has been summed over all contexts; costs: the sums of its costs, as shares of all contexts."""
+        """Update the correction by a design summed over all contexts; costs: its sums, as shares of all contexts."""
         here = self.task.possible
         noise = here.objective.noise
         propensities = design.propensities(here.contexts, noise=noise)
         self.correction = costs - self._add_up(here.objective.costs(propensities))
 
     def price(self, contexts: Contexts, costs: FloatArray, gaps: FloatArray, scale: GapScale) -> DesignPrice:
-        """Which policies a design serves worst, by its costs (m, A) on the sample."""
+        """Return the policies of largest cost under a design, by its costs (m, A) on the sample."""
         return self.price_all(self._add_up(costs) + self.correction)
 
     def price_all(self, costs: FloatArray, *, gaps: FloatArray | None = None) -> DesignPrice:
-        """The same by sums of costs over all contexts; gaps: sums of gap scores, if they are to be others."""
+        """Return the same by sums of costs over all contexts; gaps: other sums of gap scores, if given."""
         return self._price(self.summing.contexts, costs, self.gaps if gaps is None else gaps, self.task.scale)
 
     def _add_up(self, costs: FloatArray) -> FloatArray:
-        """Sums of costs (m, A) over the sample, to many digits."""
+        """Return sums of costs (m, A) over the sample, to many digits."""
         bits = bits_below(max(float(costs.max(axis=1).sum()), 1e-300))
         sums = self.summing.zeros(costs.shape[1])
         self.summing.add(self.task.possible.contexts, np.rint(np.ldexp(costs, bits)).astype(np.int64), sums)
@@ -98,13 +98,13 @@ class Surrogate:
         return self.summing.policies.attained(self.summing.contexts, sums, policy)
 
 
-SAMPLE_ROWS = 2**14  # the sample's own error is taken back by what is summed over all contexts
+SAMPLE_ROWS = 2**14  # the sample's own error is corrected by sums over all contexts
 LARGE_TOLERANCE = 0.05
-# Once the sample is corrected, it is solved to this share of the relative gap that is asked for; the rest is left to
-# chance. Before that, to the gap itself: chance is larger then anyhow.
+# Once the sample is corrected, it is solved to this share of the requested relative gap; the rest is left for chance.
+# Before that, to the gap itself, as chance is larger then.
 CORRECTED_TOLERANCE_SHARE = 0.8
 SAMPLE_SEED = 20_210_713
-# Sums of whole numbers are exact; what is divided and multiplied afterwards is right to much more than this.
+# Sums of integers are exact; later divisions and multiplications are more precise than this.
 ENDS_ROUNDING = 1e-9
 
 
@@ -112,14 +112,14 @@ ENDS_ROUNDING = 1e-9
 class LargeSolution:
     """A design and a bracket on the optimum over all contexts: lower ≤ min_p max_π V_π(p; q)/d(Δ_π)² ≤ upper.
 
-    design: it attains `upper`, over the whole class and all contexts.
+    design: attains `upper`, over the whole class and all contexts.
     lower: the lower end.
     upper: the upper end.
-    tolerance: the relative gap that was asked for.
-    n_contexts: how many there are.
-    n_sampled: how many of them it was solved on.
-    passes: how often all contexts were gone through.
-    note: a word when the requested gap was not reached, or on a special case.
+    tolerance: the requested relative gap.
+    n_contexts: the number of all contexts.
+    n_sampled: the number of sampled ones.
+    passes: the number of passes over all contexts.
+    note: why the requested gap was not reached, or a special case.
     """
 
     design: Design
@@ -151,11 +151,11 @@ def solve_large_design(
     max_passes: int = 12,
     progress: Progress | None = None,
 ) -> LargeSolution:
-    """The best design over the contexts of a source, and a bracket that holds on all of them.
+    """Return the best design over the contexts of a source, and a bracket that holds on all of them.
 
-    engine: who adds up, or its name: `stream` (the cores of this machine), `dask`, `cuda`.
-    sample_rows: on how many contexts it is solved.
-    max_passes: how often all contexts are gone through at the most.
+    engine: sums over rows, or its name: `stream` (the cores of this machine), `dask`, `cuda`.
+    sample_rows: the number of contexts on which it is solved.
+    max_passes: the largest number of passes over all contexts.
     """
     instance(task, LargeTask, name="task")
     if not isinstance(engine, str):
@@ -169,7 +169,7 @@ def solve_large_design(
 
 
 class _Asking:
-    """All that was asked of the contexts so far, and the best design."""
+    """The passes over the contexts so far, and the best design."""
 
     def __init__(self, task: LargeTask, engine: Engine, tolerance: float, *, sample_rows: int, tell: Progress) -> None:
         self.task, self.engine, self.tolerance, self.tell = task, engine, tolerance, tell
@@ -217,11 +217,11 @@ class _Asking:
         )
 
     def _uniform(self) -> Design:
-        """Uniform exploration."""
+        """Return uniform exploration."""
         return Design((), np.empty(0), self.reference, floor=1.0 / self.task.policies.n_actions)
 
     def _sum_worth(self) -> None:
-        """The first pass: what policies earn, the reference, and the sample."""
+        """Make the first pass: the value of policies, the reference, and the sample."""
         task, n_actions = self.task, self.task.policies.n_actions
         bits = bits_below(float(self.n))
         like = next(iter(self.source.blocks(0, 1))).contexts
@@ -237,7 +237,7 @@ class _Asking:
             self.reference, own = task.reference, float(sums[2][0])
         unit = 2.0**-bits / self.n
         gaps = (own / self.n * count - earned) * unit
-        # The means of two policies are rounded by half a unit each, where they differ.
+        # The mean rewards of both policies are rounded by at most half a unit each where they differ.
         self.least_gaps, self.gap_error = gaps - count * unit, unit * self.n
         sample = contexts_of_bits(sums[1], like)
         self.surrogate = Surrogate(self._sample_task(sample), summing=self.summing, gaps=gaps)
@@ -259,7 +259,7 @@ class _Asking:
         )
 
     def _sum_service(self, design: Design) -> tuple[DesignPrice, FloatArray]:
-        """A pass: how badly a design serves policies, and the sums of its costs as shares of all contexts."""
+        """Make a pass; return the price of a design, and the sums of its costs as shares of all contexts."""
         task = self.task
         question = DesignCostSums.of(design, summing=self.summing, noise=task.noise, floor=task.floor, n_rows=self.n)
         sums = self._ask(question, what="adding up how a design serves policies")
@@ -272,7 +272,7 @@ class _Asking:
         return price, costs
 
     def _proven(self, design: Design, value: float) -> float:
-        """The lower end that a design's weights κ prove: G(κ)/Σ_π κ_π d(Δ_π)², as κ_π = λ_π/d(Δ_π)² and Σλ = 1."""
+        """Return the lower end proven by weights κ: G(κ)/Σ_π κ_π d(Δ_π)², as κ_π = λ_π/d(Δ_π)² and Σλ = 1."""
         if not design.support:
             return 0.0
         gaps = np.array([self.surrogate.gap(policy) for policy in design.support]) + self.gap_error
@@ -284,10 +284,10 @@ class _Asking:
 
 
 def summing_of(policies: PolicyClass) -> Summation:
-    """How rows are added up for a class.
+    """Return how rows are summed for a class.
 
     Raises:
-        InputError: When it needs all rows at once, or its sums would not fit into memory.
+        InputError: If it needs all rows at once, or its sums would not fit into memory.
     """
     if not can_be_summed(policies):
         raise InputError(
@@ -295,7 +295,7 @@ def summing_of(policies: PolicyClass) -> Summation:
             "depth 2 or less, or a class over contexts with ids, or solve_design with contexts in memory"
         )
     found = summing(policies)
-    # One for each core, the total, and those that are searched: of gaps, of costs, of both, and the correction.
+    # One per core, the total, and those that are searched: of gaps, of costs, of both, and the correction.
     needed, free = found.zeros(policies.n_actions + 1).nbytes * (cores() + 8), free_memory_bytes()
     if free is not None and needed > free:
         lighter = policies.lighter
@@ -306,7 +306,7 @@ def summing_of(policies: PolicyClass) -> Summation:
 
 
 def sampled_rows(n_rows: int, most: int) -> IntArray:
-    """All rows, or so many in order: one at random from each of as many stretches of equal length."""
+    """Return all rows, or `most` in order: one at random from each of as many stretches of equal length."""
     if n_rows <= most:
         return np.arange(n_rows)
     edges = np.arange(most + 1) * n_rows // most
@@ -314,7 +314,7 @@ def sampled_rows(n_rows: int, most: int) -> IntArray:
 
 
 def contexts_of_bits(bits: IntArray, like: Contexts) -> Contexts:
-    """Contexts from their features and, last, their ids (m, d + 1) bit by bit, with the names of others."""
+    """Return contexts from their features and, last, their ids (m, d + 1) as bit patterns, with the names of others."""
     features = np.ascontiguousarray(bits[:, :-1]).view(np.float64)
     ids = None if like.ids is None else bits[:, -1]
     return Contexts.of(features, names=like.names, categories=like.categories, ids=ids)
