@@ -180,7 +180,7 @@ def stack_layout(stack: Stack) -> StackLayout:
 
 @dataclass(frozen=True)
 class CurveLayout:
-    """Where the parts of a curve are drawn, as shares of the width and the height.
+    """The positions of the parts of a curve, as shares of the width and the height.
 
     lines: heights of grid lines with their labels.
     ticks: places of numbers of people with their labels.

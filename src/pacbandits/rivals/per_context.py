@@ -177,7 +177,7 @@ class PerContextState(State):
 
     @property
     def undecided(self) -> int:
-        """How many of the contexts that can come are."""
+        """The number of contexts that can occur and are undecided."""
         return int((self.occurs & ~self.decided).sum())
 
 

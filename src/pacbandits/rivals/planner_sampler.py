@@ -52,7 +52,7 @@ from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contex
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
 
 MIN_EPSILON = 1e-9
-# Of what is planned, the size of the first round: what is played differs from its mean. Each later one: of all so far.
+# The size of the first round, as a share of the plan (plays differ from their mean); of a later one, of all so far.
 FIRST_ROUND_SHARE, LATER_ROUND_SHARE = 1.05, 0.1
 # Actions whose uncertainty is this near to the largest are as uncertain; the first of them is taken.
 _TIED_SHARE = 1e-9

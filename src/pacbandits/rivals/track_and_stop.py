@@ -15,9 +15,9 @@ q and μ is log-linear in the reward, so that it has mean 1 at most for any rewa
 test is of μ_j ≥ μ_1 + ε: were the answer more than ε off, that would be true of the best policy j, and the same
 inequality bounds the chance by δ/(K − 1) for each wrong answer.
 
-A round plays a lottery over policies, and the log tells the action, not the policy. Which policy it was is drawn
-afterwards, from those that take the action with chances as in the lottery. That has the same joint law as a lottery
-whose draws are kept, as the reward depends on context and action alone.
+A round plays a mixture of policies, and the log records the action, not the policy. The policy is drawn afterwards,
+from those that take the action, in proportion to the mixture. That has the same joint distribution as a mixture whose
+draws are recorded, as the reward depends on context and action alone.
 
 **Tuning.** `arms` is `policies`, or `actions` for the policies of the class that always take the same action. `seed` is
 of the draws of policies. Nothing else is to be tuned.
@@ -290,7 +290,7 @@ class TrackAndStop(Rival):
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> ArmTally:
         """Return the tally after the round, with arms drawn given the actions."""
         tally: ArmTally = state.memory
-        # Any lottery with these propensities will do, as then it can have been the one that was played.
+        # Any mixture with these propensities will do, as it could have been the one that was played.
         mixture = plan.sampler if isinstance(plan.sampler, ArmMixture) else self._lottery(state)[0]
         plays, sums = mixture.drawn(log, np.random.default_rng([self.seed, plan.round_number]))
         at = np.searchsorted(tally.arms, mixture.arms)
