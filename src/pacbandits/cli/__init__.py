@@ -1,7 +1,7 @@
-"""The command line: a thin shell over the package.
+"""The command line: a thin layer over the package.
 
-Importing it imports next to nothing, so that Ctrl-C is answered from the first moment; what a command needs is imported
-when it runs, and `--help` and `--version` answer at once.
+Importing it imports next to nothing, so that Ctrl-C works from the start; each command imports what it needs when it
+runs, and `--help` and `--version` answer at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line and leave, with its exit code."""
+    """Run the command line and exit with its code."""
     leave_at_once()
     from pacbandits.cli.application import answer
 

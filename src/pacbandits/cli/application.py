@@ -1,4 +1,4 @@
-"""The commands together, and how each of them ends: an exit code and at most one line, never a traceback."""
+"""The application with all commands; each ends with an exit code and at most one line, never a traceback."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from pacbandits.cli.interruption import INTERRUPTED, leave_at_once
 from pacbandits.errors import InputError, spelling_options
 
 __all__ = ["answer", "app"]
-# Importing them puts their commands into the application.
+# Importing these modules registers their commands.
 _commands = (_planning, _running, _experiments, _driving, _serving, _certifying, _evaluating, _verifying, _applying)
 _more_commands = (_measuring, _benching, _reporting, _listing)
 
 
 def answer() -> None:
-    """Run the command that was asked for, and leave."""
+    """Run the command and exit."""
     try:
         app()
     except OSError as error:
@@ -43,7 +43,7 @@ def answer() -> None:
 
 
 def _ending_well(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command, whose errors end here: what typer makes of them differs between its versions."""
+    """Return the command with its errors handled: typer's own handling differs between its versions."""
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
@@ -62,7 +62,7 @@ def _ending_well(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _flush() -> None:
-    """Write what is still to be written, while an error can be told in a line."""
+    """Flush standard output while an error can still be reported in one line."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
         return
     try:
@@ -72,11 +72,11 @@ def _flush() -> None:
 
 
 def _leave_unwritten(error: OSError) -> None:
-    """Leave, quietly, if whoever read the output has gone; in one line, if the disk is full; else raise it again."""
+    """Exit quietly if the reader of the output has gone, with one line if the disk is full; else raise the error."""
     if error.errno not in (errno.EPIPE, errno.ENOSPC):
         raise error
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter would try, and complain, once more
+    os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter would flush, and fail, once more
     if error.errno == errno.EPIPE:
         sys.exit(UNREAD)
     print(f"pacbandits: what was asked for cannot be written: {os.strerror(error.errno)}", file=sys.stderr)

@@ -106,7 +106,7 @@ def apply_policy(
 
 
 def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str, Path], seed: int) -> None:
-    """Raise, before anything is read, when what is asked for makes no sense."""
+    """Raise, before anything is read, if the options are inconsistent."""
     from pacbandits.logs.customers import check_ending
 
     if customers is None and out is not None:
@@ -134,7 +134,7 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
 
 
 def _export(name: str, proof: Proof, *, draw: str | None, dialect: str | None) -> str:
-    """The policy in another language."""
+    """Return the policy in another language."""
     from pacbandits.exports import to_python, to_rules, to_sql
     from pacbandits.schema import json_text
 
@@ -163,7 +163,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: int, as_json: bool) -> None:
-    """Read a table, decide for every row, and write or count what was decided."""
+    """Read a table, choose the action of every row, and write or count the actions."""
     from pacbandits.exports.rules import written_actions
     from pacbandits.logs.customers import read_customers, write_customers
     from pacbandits.records import Lottery
@@ -203,14 +203,14 @@ def _check_free(table: Customers, names: list[str]) -> None:
 
 
 def _named(names: tuple[Action, ...], actions: IntArray) -> object:
-    """Actions (n,) as they are written."""
+    """Return actions (n,) as they are written."""
     from pacbandits.records.columns import pa
 
     return pa.array(names).take(pa.array(actions))
 
 
 def _counts(names: tuple[Action, ...], actions: IntArray) -> list[tuple[Action, int]]:
-    """How many rows get each action, in the order of the actions."""
+    """Return the number of rows of each action, in the order of the actions."""
     import numpy as np
 
     counts: list[int] = np.bincount(actions, minlength=len(names)).tolist()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 BAR = 24  # columns
-SECONDS_BETWEEN_LINES = 60.0  # where nobody watches a bar
+SECONDS_BETWEEN_LINES = 60.0  # without a terminal
 
 
 @app.command()
@@ -110,7 +110,7 @@ def bench(
 
 
 def _list(name: str | None, *, as_json: bool) -> None:
-    """What there is to play."""
+    """Print the suites, or the cases and algorithms of one."""
     from dataclasses import asdict
 
     from pacbandits.benchmark.suites import SUITES, find_suite
@@ -124,7 +124,7 @@ def _list(name: str | None, *, as_json: bool) -> None:
 
 
 def _tell(suite: Suite, folder: Results, tally: SuiteProgress, *, as_json: bool) -> None:
-    """What was played, and what to do next."""
+    """Print the finished runs, and the next command."""
     from dataclasses import asdict
 
     from pacbandits.report.benchmark.report import played, played_document
@@ -144,14 +144,14 @@ def _tell(suite: Suite, folder: Results, tally: SuiteProgress, *, as_json: bool)
 
 
 def _typed(out: Path) -> str:
-    """The command as it was typed, but for where the folder lies."""
+    """Return the command as typed, with the folder's name instead of its path."""
     words = [out.name if Path(word) == out else word for word in sys.argv[1:]]
     words = [f"--out={out.name}" if word.startswith("--out=") else word for word in words]
     return shlex.join(["pacbandits", *words])
 
 
 def _time_left(seconds: float | None) -> str:
-    """In words, as exactly as it can be told."""
+    """Return the time left in words."""
     if seconds is None:
         return "time left not known yet"
     return f"about {seconds / 60:,.0f} min left" if seconds > 90 else f"about {seconds:,.0f} s left"
@@ -159,7 +159,7 @@ def _time_left(seconds: float | None) -> str:
 
 @contextmanager
 def _watch(suite: Suite) -> Generator[Watch]:
-    """A bar on standard error: runs done, and time left; a line a minute where there is no screen."""
+    """Show a progress bar on standard error: runs done and time left; without a terminal, a line per minute."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -177,7 +177,7 @@ def _watch(suite: Suite) -> Generator[Watch]:
     )
     screen = console()
     bar = Progress(*columns, console=screen, transient=True)
-    with bar if screen.is_terminal else nullcontext():  # a bar that is shown to nobody would still leave an empty line
+    with bar if screen.is_terminal else nullcontext():  # without a terminal, a bar would still leave an empty line
         task, last, begun = bar.add_task(suite.name, total=None, failed="", left=""), time.monotonic(), False
 
         def watch(tally: SuiteProgress) -> None:

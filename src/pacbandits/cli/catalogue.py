@@ -1,4 +1,4 @@
-"""`pacbandits algorithms`, `pacbandits policies` and `pacbandits problems`: what there is, and its options."""
+"""`pacbandits algorithms`, `pacbandits policies` and `pacbandits problems`: lists with their options."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pacbandits.records import Log
 
 
-# Options for policies that one may deploy: budgets, barred actions, leaves that are not too small.
+# Options for deployable policies: budgets, excluded actions, smallest leaves.
 
 
 SmallestLeaf = Annotated[
@@ -113,7 +113,7 @@ def restrictions_for(
     never: list[str] | None,
     control: str | None,
 ) -> Restrictions:
-    """Return the restrictions that were given, for the actions of a log."""
+    """Return the restrictions that the options ask for, for the actions of a log."""
     from pacbandits.policies import Restrictions
 
     budgets = [
@@ -140,7 +140,7 @@ def restrictions_for(
 
 
 def _share(words: str, log: Log) -> tuple[str, float]:
-    """An action and its largest share, from `email=0.3`."""
+    """Return an action and its largest share, from `email=0.3`."""
     from pacbandits.analysis import action_number
     from pacbandits.logs.raw_log import read_share
 
@@ -152,7 +152,7 @@ def _share(words: str, log: Log) -> tuple[str, float]:
 
 
 def _numbers(words: str, *, option: str) -> dict[str, float]:
-    """Numbers by the names of actions, from `a=1,b=2.5`."""
+    """Return numbers by the names of actions, from `a=1,b=2.5`."""
     found: dict[str, float] = {}
     for item in words.split(","):
         name, equals, value = item.rpartition("=")
@@ -383,7 +383,7 @@ def certify_log(
         print_json(result.to_json() | summary.to_json())
     else:
         say_notices(result.log)
-        if not summary.alarms:  # under an alarm the table begins with it
+        if not summary.alarms:  # with an alarm, the table begins with it
             say("\n".join(summary.answer()) + "\n")
         show(certificate_document(made, summary))
         if summary.happened:
@@ -443,7 +443,7 @@ def certify_approximately(
 
 
 def _check_contexts(contexts: Path | None, log: list[Path]) -> None:
-    """Raise where the log itself is given for contexts from before the experiment."""
+    """Raise if the contexts from before the experiment are the log itself."""
     if contexts is not None and contexts.exists() and any(one.exists() and contexts.samefile(one) for one in log):
         raise InputError(
             "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
@@ -452,7 +452,7 @@ def _check_contexts(contexts: Path | None, log: list[Path]) -> None:
 
 
 def _check_bootstrap(asymptotic: bool, *, draws: int | None, seed: int | None) -> None:
-    """Raise unless the options of the bootstrap come with it."""
+    """Raise if options of the bootstrap are given without --asymptotic."""
     for name, given in (("--draws", draws), ("--seed", seed)):
         if given is not None and not asymptotic:
             raise InputError(f"{name} {given} is an option of --asymptotic; add that, or leave {name} out")

@@ -1,4 +1,4 @@
-"""A second algorithm beside the first, and what theory asks for: the part of `pacbandits run` that compares."""
+"""The comparison of `pacbandits run`: a second algorithm, and the sample sizes from theory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pacbandits.report import Comparison, certified_steps, check_figure_path, dr
 from pacbandits.simulation import Run, Watch, run
 from pacbandits.trials.protocol import Setting
 
-UNLIKELY_FACTOR = 10.0  # by which an estimate must exceed the patience before nothing is even begun
-PATIENCE = 30.0  # seconds for the yardsticks, or as many as the runs took when that is more
+UNLIKELY_FACTOR = 10.0  # nothing is measured if the expected time exceeds the limit by this factor
+PATIENCE = 30.0  # seconds for the yardsticks, or the running time of the runs if that is longer
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedAlgorithm:
-    """An algorithm to run beside another, on the same problem and with the same seed."""
+    """An algorithm to compare another with, on the same problem and with the same seed."""
 
     problem: Problem
     policies: PolicyClass
@@ -42,7 +42,7 @@ class ComparedAlgorithm:
         algorithm: str,
         repeats: int,
     ) -> ComparedAlgorithm:
-        """The rival, or a sentence before anything is run; of the options it gets those that it has."""
+        """Return the algorithm with those of the options that it has; raise before anything is run if it cannot run."""
         if repeats > 1:
             raise InputError("--against sets one run beside another; leave out --repeat")
         if spec == algorithm:
@@ -55,14 +55,14 @@ class ComparedAlgorithm:
         return cls(problem, policies, {"algorithm": spec, **asked, **own})
 
     def run(self, seed: int, *, watch: Watch) -> Run:
-        """Run it, as the second of two."""
+        """Run it, as the second of two runs."""
         return run(
             self.problem, self.policies, rng=seed, watch=lambda stage: watch(replace(stage, run=1)), **self.options
         )
 
 
 def check_figure(path: Path, *, algorithm: str, against: str | None, repeats: int) -> None:
-    """Raise when a figure is asked for that could not be drawn; before anything is run."""
+    """Raise, before anything is run, if the figure could not be drawn."""
     check_figure_path(path)
     check_output(path)
     if repeats > 1:
@@ -85,7 +85,7 @@ def compare(
     compiling: bool,
     figure: Path | None,
 ) -> Comparison:
-    """Both runs with the problem's yardsticks, measured if that does not take too long, and the picture if wanted."""
+    """Return both runs with the yardsticks, if these can be measured in time; draw the figure if wanted."""
     runs = [run for run in (one, rival) if run is not None]
     seconds = max(PATIENCE, sum(run.seconds for run in runs))
     with status() as tell:
@@ -105,7 +105,7 @@ def compare(
 def measure_within(
     seconds: float, problem: Problem, policies: PolicyClass, *, epsilon: float, delta: float, tell: Progress
 ) -> tuple[Complexity | None, str]:
-    """The problem measured, or why it is not: the runs are worth showing without."""
+    """Return the measured problem, or None and the reason: the runs are shown without it."""
     expected = expect_cost(policies, len(problem.population), MEASUREMENT_SEARCHES)
     if expected is not None and expected[0].seconds > UNLIKELY_FACTOR * seconds:
         return None, f"to measure this problem takes more than {seconds:.0f} s; pacbandits complexity does it"

@@ -108,7 +108,7 @@ def _measure_realizable(
     as_json: bool,
     figure: Path | None,
 ) -> None:
-    """The same where mean rewards are known to be linear in the features."""
+    """Measure, and print or draw, the complexity with mean rewards linear in the features."""
     from pacbandits.problems import load_policies_for
     from pacbandits.realizable.complexity import measure_realizable
     from pacbandits.report import draw_realizable, realizable_document

@@ -1,4 +1,4 @@
-"""What the commands share: the application, progress, JSON, and a screen that data cannot colour or move."""
+"""Shared by all commands: the application, progress, JSON, and a console that data cannot colour or control."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pacbandits.report.document import Document
 
 
-# What the commands share: the application, progress for whoever is watching, JSON for machines.
+# The application, progress for a terminal, and JSON for machines.
 
 
 Computation = Literal["certificate", "bootstrap", "measurement", "run"]
@@ -56,7 +56,7 @@ PARTIAL = 3
 
 
 def as_rate(words: str | float) -> float:
-    """The value of an option that takes a rate or a share: 0.05, 5% or 1/20."""
+    """Return the value of an option that takes a rate or a share: 0.05, 5% or 1/20."""
     if not isinstance(words, str):
         return words  # a default
     from pacbandits.checks import read_rate
@@ -68,7 +68,7 @@ def as_rate(words: str | float) -> float:
 
 
 def as_effect(words: str) -> float | str:
-    """The value of an option that takes an effect: a number, or percent as written (`+20%` is of the baseline)."""
+    """Return the value of an option that takes an effect: a number, or percent as written (`+20%` of the baseline)."""
     value = as_rate(words)
     return words if words.strip().endswith("%") else value
 
@@ -87,7 +87,7 @@ def root(
 
 
 def console() -> Console:
-    """Standard error, when all is imported and work begins, with a word before the first compilation."""
+    """Return a console on standard error; announce compilation, and let Ctrl-C raise from here on."""
     from pacbandits.compiled import compiled_before, keeps_code
 
     made = make_console(stderr=True)
@@ -106,9 +106,9 @@ def console() -> Console:
 
 @contextmanager
 def status() -> Generator[Callable[[str], None]]:
-    """A line on standard error that says what is going on, when someone is there to read it.
+    """Show a status line on standard error if it is a terminal; yield the function that updates it.
 
-    Searches are overheard, so that the line moves while one of them goes on.
+    The progress of searches is shown too.
     """
     from pacbandits.progress import heard_by
 
@@ -125,7 +125,7 @@ def status() -> Generator[Callable[[str], None]]:
 
 
 def say_cost(policies: PolicyClass, contexts: Contexts, *, of: Computation) -> None:
-    """A line on standard error before what will take long."""
+    """Print a line on standard error before a long computation."""
     from pacbandits.certificate.asymptotic import BOOTSTRAP_SEARCHES
     from pacbandits.certificate.certify import CERTIFICATE_SEARCHES
     from pacbandits.complexity.measure import MEASUREMENT_SEARCHES
@@ -144,7 +144,7 @@ def say_cost(policies: PolicyClass, contexts: Contexts, *, of: Computation) -> N
 
 
 def check_output(path: Path | None) -> None:
-    """Raise unless a file can be written there, or none is asked for; before anything is computed."""
+    """Raise, before anything is computed, if the path is given and cannot be written."""
     if path is None:
         return
     if not path.parent.is_dir():
@@ -164,27 +164,27 @@ def show(document: Document) -> None:
 
 
 def say(words: str, *, err: bool = False) -> None:
-    """Words on standard output, or on standard error."""
+    """Print text on standard output, or on standard error."""
     typer.echo(visible_lines(words), err=err)
 
 
 def say_notices(log: Log) -> None:
-    """Say what the reader of a log should know before the answer."""
+    """Print the notices of a log, which come before the answer."""
     if log.notices:
         say("".join(f"note: {one_line(words)}\n" for words in log.notices))
 
 
 def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:
-    """One JSON value on standard output; what is not a number is a string."""
+    """Print one JSON value on standard output; numbers that are not finite become strings."""
     print(json_text(value, indent=2))
 
 
-# The screen: nothing that a file or a table holds can colour, move or hide what is shown there.
+# The console: no content of a file or a table can colour, move or hide the output.
 
 
 @dataclass(frozen=True, eq=False)
 class Visible:
-    """The same, with all that is no visible character replaced; colours of our own remain."""
+    """A renderable with all invisible characters replaced; our own styles remain."""
 
     what: RenderableType
 
@@ -197,5 +197,5 @@ class Visible:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console that takes words as they are: `[red]` is no colour, and `:warning:` no picture."""
+    """Return a console that prints text literally: `[red]` is not a colour, and `:warning:` not an emoji."""
     return Console(stderr=stderr, markup=False, emoji=False)

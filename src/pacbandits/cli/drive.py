@@ -164,7 +164,7 @@ class _Remote:
 def _target(
     name: str, url: str | None, key: str | None, protocol: Path | None, database: str
 ) -> tuple[_Local | _Remote, ExperimentProtocol, Any]:
-    """Whom to ask, what was fixed, and what advances the experiment where no service does."""
+    """Return the target, the experiment's protocol, and the function that advances it if no service does."""
     from pacbandits.experiment.experiment import Experiment
     from pacbandits.experiment.protocol_files import read_protocol
 
@@ -186,7 +186,7 @@ def _target(
 
 
 def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:
-    """What is true: a scenario of the experiment's own people, or a built-in problem with the same features."""
+    """Return the true problem: a scenario on the experiment's contexts, or a built-in one with the same features."""
     import numpy as np
 
     from pacbandits.options import parse_spec
@@ -230,7 +230,7 @@ def _number(words: str, option: str) -> float:
 
 
 def judge(figures: Mapping[str, Any], fixed: ExperimentProtocol, truth: Problem) -> dict[str, Any]:
-    """How good the answer is by the truth, in the units of rewards."""
+    """Return the true value of the answer and its distance from the best, in the units of rewards."""
     from pacbandits.policies.registry import chosen_from_json
 
     low, high = fixed.reward_range
@@ -246,7 +246,7 @@ def judge(figures: Mapping[str, Any], fixed: ExperimentProtocol, truth: Problem)
 
 
 def _rows(done: Driven, figures: Mapping[str, Any], judged: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What was done and what came of it, a line each."""
+    """Return the rows of the result: a name and a text each."""
     told = done.to_json()
     calls = len(done.assigning) + len(done.recording)
     rows = [("took", f"{done.seconds:.1f} s, {calls / max(done.seconds, 1e-9):,.0f} calls a second")]

@@ -149,13 +149,13 @@ def evaluate_policy(
 
 
 def _check_one(log: list[Path], engine: str | None) -> None:
-    """Raise where a column of several files is asked for."""
+    """Raise if a column is to be evaluated on several files, or with an engine."""
     if len(log) > 1 or engine is not None:
         raise InputError("what a column says is told by one table in memory; name one file, and leave out --engine")
 
 
 def _check_policy(policy: str) -> None:
-    """Raise where a column was meant, and written otherwise."""
+    """Raise if the policy looks like a misspelt `column:NAME`."""
     kind, colon, name = policy.partition(":")
     if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
         meant = f"{COLUMN}{plain(name or 'NAME')}"

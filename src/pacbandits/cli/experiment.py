@@ -1,4 +1,4 @@
-"""`pacbandits experiment …`: experiments that last, from the shell."""
+"""`pacbandits experiment …`: persistent experiments, from the shell."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def export(
 
 
 def _write_certificate(experiment: Experiment, path: Path) -> bool:
-    """Write the certificate of an experiment with its class; whether there is one."""
+    """Write the certificate of an experiment with its class; return whether there is one."""
     from pacbandits.certificate import Certificate
     from pacbandits.proofs import save_certificate
 

@@ -1,4 +1,4 @@
-"""Options that say how a log is read and which engine computes, shared by all commands that read one."""
+"""Options for reading a log and for the compute engine, shared by all commands that read one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pacbandits.records import Contexts, Log
 
 
-# The options that say how a log is read, for all commands that read one.
+# Options for reading a log.
 
 
 Actions = Annotated[
@@ -112,7 +112,7 @@ Position = Annotated[int | None, typer.Option(help="The position to analyse, if 
 
 
 def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) -> Log:
-    """The log in a file, or of a name that is no file's; proof: a certificate that says how its log was read."""
+    """Return the log in a file, or a past log by name; proof: a certificate that records how its log was read."""
     from pacbandits.analysis import check_kept, read_data
     from pacbandits.problems.past_logs import PAST_LOGS
 
@@ -124,7 +124,7 @@ def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) 
 
 
 def open_proof(certificate: Path, log: Path | None) -> Proof:
-    """The certificate in a file; log: what is named after it, which may have been meant to come first."""
+    """Return the certificate in a file; log: the next argument, to detect that the two were swapped."""
     from pacbandits.logs.readers import LOG_FORMATS
     from pacbandits.proofs import load_certificate
     from pacbandits.records.parquet import suffix
@@ -139,9 +139,9 @@ def open_proof(certificate: Path, log: Path | None) -> Proof:
 
 
 def read_contexts(path: Path, **columns: Any) -> Contexts:
-    """The contexts in a file; what there is to say of how it was read goes to standard error.
+    """Return the contexts in a file; remarks on how it was read go to standard error.
 
-    columns: which are features, as `Contexts.read_with_remarks` has it.
+    columns: which are features, as in `Contexts.read_with_remarks`.
     """
     from pacbandits.records import Contexts
 
@@ -154,9 +154,9 @@ def read_contexts(path: Path, **columns: Any) -> Contexts:
 def reading_options(
     *, columns: str | None = None, left_out: str | None = None, **given: Unpack[Reading]
 ) -> dict[str, Any]:
-    """The options that were given, by the names that `read_log` has for them.
+    """Return the given options, by their names in `read_log`.
 
-    columns, left_out: features and those that are none, apart by commas.
+    columns, left_out: features and excluded columns, separated by commas.
     """
     from pacbandits.logs.reading_options import ReadingOptions
 
@@ -178,11 +178,11 @@ def reading_options(
     return options.to_json()
 
 
-# Who computes: the options that say so, and what they open.
+# Options for the compute engine.
 
 
 ENGINES = ("threads", "stream", "dask", "cuda")
-PLAYERS = ("threads", "dask")  # of simulations, which have no rows to stream and little for a card to do
+PLAYERS = ("threads", "dask")  # of simulations, which have no rows to stream and little work for a GPU
 
 Engine = Annotated[
     str | None,
@@ -226,7 +226,7 @@ Workers = Annotated[
 def check_engine(
     name: str | None, *, scheduler: str | None, workers: int | None, known: tuple[str, ...] = ENGINES
 ) -> None:
-    """Raise, before anything is read, where options do not go together; name: None for what is usual."""
+    """Raise, before anything is read, if the options are inconsistent; name: None for the default engine."""
     if name is not None and name not in ENGINES:
         raise InputError(f"there is no engine '{plain(name)}'{nearest(name, known)}")
     if name is not None and name not in known:
@@ -241,9 +241,9 @@ def check_engine(
 
 @contextmanager
 def open_engine(name: str, *, scheduler: str | None = None, workers: int | None = None) -> Generator[base.Engine]:
-    """The engine of that name, closed in the end.
+    """Yield the engine of that name, and close it at the end.
 
-    workers: cores, processes, or workers of a scheduler, the most at once.
+    workers: the largest number of cores, processes, or workers of a scheduler used at once.
     """
     check_engine(name, scheduler=scheduler, workers=workers)
     if name == "dask":
@@ -264,7 +264,7 @@ def open_engine(name: str, *, scheduler: str | None = None, workers: int | None 
 
 @contextmanager
 def open_players(name: str | None, *, scheduler: str | None, workers: int | None) -> Generator[DaskEngine | None]:
-    """Who plays simulations; None for the processes of this machine that are there without Dask."""
+    """Yield the engine of simulations; None for the processes of this machine, without Dask."""
     check_engine(name, scheduler=scheduler, workers=workers, known=PLAYERS)
     if name != "dask":
         yield None

@@ -253,14 +253,14 @@ def plan_trial(
         show(plan_summary(made, afforded, by_effect))
 
 
-# What `pacbandits plan` reads and writes beside the plan itself.
+# The input and output files of `pacbandits plan`.
 
 
 @dataclass(frozen=True)
 class Files:
-    """What is to be written, if anything.
+    """The files to write, if any.
 
-    figure, report, out: the picture, the report, and the plan itself.
+    figure, report, out: the figure, the report, and the plan itself.
     """
 
     figure: Path | None
@@ -268,7 +268,7 @@ class Files:
     out: Path | None
 
     def check(self) -> None:
-        """Raise, before anything is computed, where one cannot be."""
+        """Raise, before anything is computed, if one cannot be written."""
         for path in (self.figure, self.report, self.out):
             check_output(path)
         if self.figure is not None:
@@ -279,7 +279,7 @@ class Files:
 
 
 def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
-    """What is supposed, by the names that `plan` has for it: what options say, else what a file of scenarios does."""
+    """Return the assumptions, by their names in `plan`: from the options, else from a file of scenarios."""
     given = {} if scenarios is None else read_scenarios(scenarios)
     given |= {name: value for name, value in options.items() if value is not None}
     batched, delay, traffic = given.pop("batched", False), given.pop("delay", 0), given.pop("traffic", None)
@@ -291,7 +291,7 @@ def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
 
 
 def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
-    """The log of a pilot. Where it does not tell probabilities, shares are taken for them: a plan proves nothing."""
+    """Return the log of a pilot; without propensities, the actions' shares are used, as a plan proves nothing."""
     try:
         return open_log(path, reading)
     except InputError as error:
@@ -306,7 +306,7 @@ def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
 
 
 def control_of(words: str, source: Contexts | Log) -> int:
-    """The action in use now, by its number or, of a pilot, its name."""
+    """Return the index of the control, given by its number or, with a pilot, its name."""
     names = source.action_names if isinstance(source, Log) else None
     if names is not None and words in names:
         return names.index(words)
@@ -317,7 +317,7 @@ def control_of(words: str, source: Contexts | Log) -> int:
 
 
 def so_far(done: tuple[PlayedTrial, ...]) -> str:
-    """What simulation says so far, in a line."""
+    """Return the result of the simulation so far, in a line."""
     parts: list[str] = []
     for one in RIVALS:
         times = stopping_times(done, one)
@@ -327,7 +327,7 @@ def so_far(done: tuple[PlayedTrial, ...]) -> str:
 
 
 def say_quick(quick: StudyPlan) -> None:
-    """The answer that takes seconds, while simulation goes on."""
+    """Print the quick answer, while the simulation goes on."""
     coda, even, log = (quick.quantiles(one).median for one in ANALYSES)
     say(
         f"quick answer: {people(coda)} people in the middle case, {people(even)} by a plain trial, {people(log)} by a "
@@ -337,7 +337,7 @@ def say_quick(quick: StudyPlan) -> None:
 
 
 def write(plan: StudyPlan, afforded: Affordable | None, by_effect: ByEffect, files: Files) -> None:
-    """Write what was asked for."""
+    """Write the requested files."""
     if files.figure is not None:
         draw_plan(plan, path=files.figure)
     if files.report is not None:

@@ -47,7 +47,7 @@ def report_results(
     from pacbandits.cli.console import make_console
     from pacbandits.report.benchmark import benchmark_summary
 
-    with make_console(stderr=True).status("reading") as line:  # nothing here compiles, as `status` would say
+    with make_console(stderr=True).status("reading") as line:  # not `status`, which announces compilation
         found = read_findings(results)
         for path in (page, markdown):
             check_output(path)
@@ -68,7 +68,7 @@ def _check_name(path: Path | None, *, endings: tuple[str, ...], option: str) -> 
 
 
 def _write(found: BenchmarkFindings, page: Path | None, markdown: Path | None) -> None:
-    """Write what is asked for."""
+    """Write the requested files."""
     from pacbandits.report.benchmark import report_html, report_markdown, separation_chapters
 
     for path, make in ((page, report_html), (markdown, report_markdown)):

@@ -223,7 +223,7 @@ def run(
 
 
 def _load(source: str, scenario: str | None, *, seed: int) -> tuple[StudyPlan | None, Problem]:
-    """Load the problem to run on; of a plan, one that its scenarios make likely, and the plan itself."""
+    """Return the problem to run on; for a plan, the plan too, and a problem drawn from its scenarios."""
     from pacbandits.problems import load_problem
 
     if not source.endswith(".json"):
@@ -248,7 +248,7 @@ def _load(source: str, scenario: str | None, *, seed: int) -> tuple[StudyPlan | 
 
 @contextmanager
 def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
-    """A bar on standard error: rounds done, samples so far, certified ε or the best policy, time left."""
+    """Show a progress bar on standard error: rounds, samples, certified ε or the best policy, time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from pacbandits.progress import heard_by
@@ -262,7 +262,7 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     )
     screen = console()
     bar = Progress(*columns, console=screen, transient=True)
-    with bar if screen.is_terminal else nullcontext():  # a bar that is shown to nobody would still leave an empty line
+    with bar if screen.is_terminal else nullcontext():  # without a terminal, a bar would still leave an empty line
         task = bar.add_task("starting", total=len(names), facts="", doing="")
         furthest, begun, room = 0.0, False, BAR
 
@@ -274,7 +274,7 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
             furthest = max(furthest, stage.run + _share(stage, epsilon))
             which = f"{names[stage.run]}, " if names[stage.run] else ""
             of, fact = f" of {stage.rounds}", f"best so far {_cut(stage.policy, 20)}"
-            if stage.certified_epsilon is not None:  # a trial does not know how many rounds it will take
+            if stage.certified_epsilon is not None:  # a trial does not know its number of rounds
                 of, fact = "", f"certified ε {stage.certified_epsilon:.3g}"
             where, facts = f"{which}round {stage.round_number}{of}", f"{stage.samples:,} samples, {fact}"
             room = screen.width - len(where) - BAR - len(facts) - len("0:00:00") - 4
@@ -285,18 +285,18 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
 
 
 def _share(stage: Stage, epsilon: float) -> float:
-    """How much of a run is done: of its rounds, or of the way from 1 down to ε, which each round shortens alike."""
+    """Return the share of a run that is done: of its rounds, or of the way from 1 to ε on a logarithmic scale."""
     if stage.certified_epsilon is None:
         return max(stage.round_number - 1, 0) / max(stage.rounds, 1)
     if epsilon >= 1:
         return 0.0
-    if epsilon == 0:  # how long it takes to find the best itself, nobody knows
+    if epsilon == 0:  # the time to identify the best policy is unknown
         return 0.0
     done = stage.certified_epsilon <= epsilon
     return 1.0 if done else logarithm(stage.certified_epsilon) / logarithm(epsilon)
 
 
 def _cut(words: str, most: int) -> str:
-    """Words on one line, cut where they grow long, and left out where hardly any would fit."""
+    """Return text on one line, cut to `most` characters, or "" if hardly any would fit."""
     line = one_line(words)
     return line if len(line) <= most else line[: most - 1] + "…" if most > 6 else ""

@@ -21,40 +21,40 @@ from pacbandits.problems import Problem
 from pacbandits.simulation.play_loop import Pending, in_time
 
 MAX_PEOPLE, MAX_SECONDS_BETWEEN = 10_000_000, 86_400.0
-MAX_DELAYS = 5.0  # times the mean delay, after which a reward comes at the latest
-MAX_REFUSALS = 50  # in a row, after which nobody else comes
+MAX_DELAYS = 5.0  # the largest delay of a reward, in mean delays
+MAX_REFUSALS = 50  # in a row, after which no more visitors arrive
 SHORTEST_NAP_SECONDS, LONGEST_NAP_SECONDS = 0.0005, 0.05
-UNHURRIED_RATE = 50.0  # people a second that come where nobody waits, as far as delays are concerned
-_ARRIVALS = 2**32  # the stream of random numbers of when people come; those of people are below
+UNHURRIED_RATE = 50.0  # visitors per second in simulated time, if no rate is given
+_ARRIVALS = 2**32  # the random stream of arrival times; those of visitors have smaller numbers
 
 Context = Mapping[str, Any]
 
 
 class Target(Protocol):
-    """Who is asked: a service, or an experiment in this process."""
+    """The target of requests: a service, or an experiment in this process."""
 
     def assign(self, context: Context, unit: str) -> Assignment:
-        """What somebody is to get."""
+        """Return the assignment of a unit."""
         ...
 
     def record(self, assignment: str, reward: float, guardrail: float | None) -> Recorded:
-        """What came of it."""
+        """Record the reward of an assignment."""
         ...
 
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How people behave.
+    """The behaviour of visitors.
 
-    people: how many come.
-    rate: how many a second, on average; 0 for as fast as they are answered, with delays as if 50 came a second.
-    delay: after how many seconds a reward is told, on average.
-    lost: the share of rewards that are never told.
-    repeated: the share that are told twice.
-    returning: the share of people who come again.
-    guardrail: how often the second outcome occurs; None where it is not told.
-    seed: of all that is drawn.
-    workers: how many ask at once.
+    people: their number.
+    rate: their mean number per second; 0 for as fast as they are answered, with delays as if 50 came per second.
+    delay: the mean delay of a reward, in seconds.
+    lost: the share of rewards that are never reported.
+    repeated: the share that are reported twice.
+    returning: the share of visitors who return.
+    guardrail: the rate of the guardrail outcome; None if it is not reported.
+    seed: of all random draws.
+    workers: the number of concurrent requests.
     """
 
     people: int = 1000
@@ -81,12 +81,12 @@ class Behaviour:
 
 @dataclass
 class Driven:
-    """What was done, and what came of it.
+    """The result of simulated traffic.
 
-    counts: how often each thing happened.
-    errors: sentences of refusals, and how often each came.
-    assigning, recording: how many seconds each call took.
-    seconds: in all.
+    counts: the number of each kind of event.
+    errors: the messages of refusals, and their counts.
+    assigning, recording: the duration of each call, in seconds.
+    seconds: the total duration.
     """
 
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -107,7 +107,7 @@ class Driven:
 
 
 def _quantiles(seconds: list[float]) -> dict[str, float] | None:
-    """How long calls took, in milliseconds."""
+    """Return quantiles of the duration of calls, in milliseconds."""
     if not seconds:
         return None
     found = np.quantile(np.array(seconds), (0.5, 0.95, 0.99, 1.0)) * 1e3
@@ -116,7 +116,7 @@ def _quantiles(seconds: list[float]) -> dict[str, float] | None:
 
 @dataclass(frozen=True, eq=False)
 class Visitor:
-    """Somebody who comes: unit, context, who it is in the truth, and their own random numbers."""
+    """A visitor: unit, context, index in the true problem, and a random generator."""
 
     unit: str
     context: Context
@@ -125,10 +125,10 @@ class Visitor:
 
 
 class Driver:
-    """Lets people come.
+    """Sends simulated visitors to an experiment.
 
-    problem: the truth. encoder: makes contexts of its people. actions (A,): what the experiment calls them.
-    reward_range: in whose units rewards are told.
+    problem: the true rewards. encoder: of its contexts. actions (A,): their names in the experiment.
+    reward_range: the range of rewards in the experiment.
     """
 
     def __init__(
@@ -148,15 +148,15 @@ class Driver:
         self._weights = problem.population.weights
         self._lock = threading.Lock()
         self._pending = Pending[Callable[[], None]]()
-        self._room = threading.BoundedSemaphore(2 * behaviour.workers)  # so that no queue of calls grows
+        self._room = threading.BoundedSemaphore(2 * behaviour.workers)  # bounds the queue of calls
         self._busy = self._refused = 0
         self._begun = self._simulated = 0.0
         self.done = Driven()
 
     def run(self, tell: Callable[[str], None], *, between: Callable[[], object] | None = None) -> Driven:
-        """Let all of them come, and wait for what comes of it.
+        """Send all visitors, wait for their rewards, and return the result.
 
-        tell: hears how far it is. between: is called now and then, by the thread that calls this.
+        tell: receives progress. between: is called every 50 visitors, by the calling thread.
         """
         b = self._behaviour
         due = np.cumsum(
@@ -167,7 +167,7 @@ class Driver:
         def next_arrival() -> float | None:
             if coming == b.people:
                 return None
-            return float(due[coming]) if b.rate else 0.0  # without a rate, whenever nothing else is due
+            return float(due[coming]) if b.rate else 0.0  # without a rate, as soon as nothing else is due
 
         with ThreadPoolExecutor(b.workers) as pool:
             for _, event in in_time(self._pending, self, next_arrival):
@@ -188,15 +188,15 @@ class Driver:
         return self.done
 
     def now(self) -> float:
-        """Seconds since the start, of the wall clock or, without a rate, simulated."""
+        """Return the seconds since the start, by the wall clock or, without a rate, simulated."""
         return time.monotonic() - self._begun if self._behaviour.rate else self._simulated
 
     def wait(self, until: float | None) -> bool:
-        """Sleep a little; False if nothing is pending and no call, which might add something, is under way."""
+        """Sleep briefly; return False if nothing is pending and no running call could add an event."""
         with self._lock:
             busy = self._busy > 0
         if not busy and self._behaviour.rate == 0:
-            self._simulated = math.inf  # nobody waits for the last outcomes
+            self._simulated = math.inf  # the last outcomes are due at once
         elif busy or until is not None:
             nap = math.inf if until is None else max(until - self.now(), SHORTEST_NAP_SECONDS)
             time.sleep(min(nap, LONGEST_NAP_SECONDS / 10 if busy else LONGEST_NAP_SECONDS))
@@ -222,19 +222,19 @@ class Driver:
                 self._room.release()
 
         if self._behaviour.workers == 1:
-            call()  # one after the other, so that the same seed gives the same
+            call()  # sequentially, so that a seed gives the same result
         else:
             pool.submit(call)
 
     def _arrival(self, which: int) -> Callable[[], None]:
-        """Somebody comes."""
+        """Return the first visit of a new visitor."""
         rng = np.random.default_rng([self._behaviour.seed, which])
         place = int(rng.choice(len(self._weights), p=self._weights))
         visitor = Visitor(f"visitor-{self._behaviour.seed}-{which}", self._people[place], place, rng)
         return lambda: self._visit(visitor, before=None)
 
     def _visit(self, visitor: Visitor, *, before: Assignment | None) -> None:
-        """Ask what they get; and let come of it what comes."""
+        """Request an assignment, and schedule its reward and a return visit."""
         begun = time.monotonic()
         given = self._target.assign(visitor.context, visitor.unit)
         took = time.monotonic() - begun
@@ -269,7 +269,7 @@ class Driver:
             self.done.counts[f"rewards {found.outcome}"] += 1
 
     def _reward(self, visitor: Visitor, given: Assignment) -> float:
-        """What the truth gives, in the units of the experiment."""
+        """Draw the true reward, in the units of the experiment."""
         someone = self._problem.population.take([visitor.place])
         drawn = float(self._problem.rewards(someone, [self._place[given.action]], visitor.rng)[0])
         return self._low + (self._high - self._low) * min(max(drawn, 0.0), 1.0)

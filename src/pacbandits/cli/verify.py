@@ -142,14 +142,14 @@ def verify_certificate(
 
 
 def is_summed(made: Claim) -> bool:
-    """Whether a certificate was made by sums over rows, and can be rechecked so."""
+    """Return whether a certificate was made by sums over rows, and can be rechecked so."""
     from pacbandits.certificate import Certificate
 
     return isinstance(made, Certificate) and made.summed
 
 
 def _check_one(log: list[Path], engine: str | None) -> None:
-    """Raise where a certificate of rows in memory is to be rechecked otherwise."""
+    """Raise if a certificate of rows in memory is to be rechecked on several files or with an engine."""
     if len(log) > 1 or engine is not None:
         what = f"--engine {engine}" if len(log) == 1 else f"{len(log)} files"
         raise InputError(
@@ -167,7 +167,7 @@ def verify_files(
     known: Contexts | None,
     expected: str | None,
 ) -> tuple[Log, Verdict]:
-    """Rows of files, for words, and what came of rechecking a certificate by sums over all of them."""
+    """Return the first rows of the files, and the verdict on a certificate by sums over all rows."""
     from pacbandits.certificate.summed.front import as_engine_reads
     from pacbandits.proofs import check_expected
     from pacbandits.proofs import verify as recheck
@@ -184,7 +184,7 @@ def verify_files(
 
 
 def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
-    """What there is to say of the record that a file of a log carries, if it does."""
+    """Return the audit of the event log in an exported file; None if it has none."""
     from pacbandits.certificate import Certificate
     from pacbandits.experiment.audit import audit, has_sealed_record, read_record
 
@@ -196,7 +196,7 @@ def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
 
 
 def as_read(reading: Mapping[str, Any]) -> str:
-    """How the certificate says that the file is to be read, as options: which column is the reward, and so on."""
+    """Return the options with which the certificate's file was read, in words."""
     words: list[str] = []
     for name, value in reading.items():
         given = cast(list[object], value) if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""CODA (the paper's Algorithm `full_algorithm`) over a class that can be listed, one γ for each policy.
+"""CODA (the paper's Algorithm `full_algorithm`) over a class that can be listed, with one γ per policy.
 
     π̂_0 arbitrary, Δ̂_0 ≡ 0                                                       (corrections, row 17)
     for l = 1, 2, …, ⌈log₂(1/ε)⌉, with q = π̂_{l−1}:
@@ -10,7 +10,7 @@
         stop with π̂_l also when Δ̂_l(π) > (11/12) ε_l for every π that acts unlike it: no best policy has that much
 
 The design comes from FW-GD, with η_l and dyadic n as in the paper, or from the ratio form, which is the same problem
-with the least n as its value and needs neither: n_l = 256 log(1/δ_l) min_p max_π V_π/(ε_l + Δ̂_{l−1}(π)/8)². Either way
+with the least n as its value and needs neither: n_l = 256 log(1/δ_l) min_p max_π V_π/(ε_l + Δ̂_{l−1}(π)/8)². In both,
 γ_π is the best one for every policy (corrections, row 9).
 """
 
@@ -56,9 +56,9 @@ from pacbandits.trials.protocol import Algorithm, Details, Plan, Profile, Settin
 
 @dataclass(frozen=True)
 class CodaPaper(PaperAlgorithm):
-    """CODA over a listed class, one γ for each policy.
+    """CODA over a listed class, with one γ per policy.
 
-    solver: where designs come from.
+    solver: the solver of designs.
     smoothing: C_1 of η_l = C_1 ε_l²/|A|⁴, for FW-GD.
     """
 
@@ -82,7 +82,7 @@ class CodaPaper(PaperAlgorithm):
 
     @classmethod
     def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0, solver: SolverName = "ratio") -> Algorithm[Any]:
-        """Estimates of every policy where the class can be listed, else through its oracles."""
+        """Return `CodaPaper` if the class lists its policies, or FW-GD can list them; else `CodaOracle`."""
         policies = setting.policies
         options: dict[str, Any] = options_for(setting) | {"scale": scale}
         if policies.lists_policies or (solver != "ratio" and can_be_listed(policies)):
@@ -169,8 +169,8 @@ class CodaPaper(PaperAlgorithm):
             floor=saddle.floor,
             smoothing=eta,
         )
-        # What the proof needs is a width of at most ε_l/6 + Δ̂/64 for every policy: a saddle value of 4ε_l/3. The
-        # solver's word for it is not taken: n is raised to what the design really delivers.
+        # The proof needs a width of at most ε_l/6 + Δ̂/64 for every policy: a saddle value of 4ε_l/3. The solver's n is
+        # not trusted: n is raised to what the design needs.
         spread = variances(table, reference=state.policy(state.contexts), contexts=state.contexts, sampler=design)
         ratio = float((spread / Shifted(4.0 / 3.0 * epsilon, CODA_SLOPE)(state.gaps) ** 2).max())
         details = {"support": len(support), "iterations": saddle.iterations, "solver_gap": saddle.gap}

@@ -1,15 +1,15 @@
-"""CODA with one γ common to all policies, for designs and estimates alike: the simplest form through an argmax oracle.
+"""CODA with one γ common to all policies, in designs and estimates: the simplest form through an argmax oracle.
 
 The paper's CODA gives every policy its own γ_π: so does `pacbandits.paper.coda` where the class can be listed, and
 the designs of `pacbandits.paper.coda_oracle` where it cannot. With a common γ estimates and widths are linear in a
 policy's choices, sums of scores that an argmax can maximise. Fixing γ by `8 log(1/δ_l)/(γn) = ε_l/2`,
-what the proof needs of every policy, 8γV_π + 8 log(1/δ_l)/(γn) ≤ ε_l + Δ̂/8, holds as soon as
+the proof's condition on every policy, 8γV_π + 8 log(1/δ_l)/(γn) ≤ ε_l + Δ̂/8, holds as soon as
 
     n_l = 256 log(1/δ_l) · min_p max_π V_π(p; q)/(ε_l(ε_l + Δ̂_{l−1}(π)/4))
 
 which is linear in V over linear in Δ̂: its worst policy is found exactly by argmax calls. The price is that a policy of
-gap Δ pays V/(εΔ) instead of V/Δ²: it is kept to show what that costs. π̂_l maximises V̂^γ, which keeps every
-Δ̂_l(π) = V̂^γ(π̂_l) − V̂^γ(π) nonnegative without a cut; the proof has room for that too (docs/algorithms.md).
+gap Δ costs V/(εΔ) instead of V/Δ²; the algorithm is kept to measure that. π̂_l maximises V̂^γ, which keeps every
+Δ̂_l(π) = V̂^γ(π̂_l) − V̂^γ(π) nonnegative without clipping; the proof allows that too (docs/algorithms.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pacbandits.trials.protocol import Plan, Profile, State, check_played
 
 @dataclass(frozen=True, eq=False)
 class ScoreState(State):
-    """Estimated values of every policy, as scores on contexts.
+    """The state of CODA with a common γ: estimated values of all policies, as scores on contexts.
 
     seen: the contexts, and those of the last log with weight 0.
     values (n, A): scores on them whose sum over π's actions is V̂^γ(π).

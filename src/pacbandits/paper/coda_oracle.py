@@ -1,4 +1,4 @@
-"""CODA over a class that cannot be listed, through its oracles alone, and still instance-optimal.
+"""CODA over a class that cannot be listed, through its oracles alone; instance-optimal.
 
     π̂_0 any, Δ̂_0 ≡ 0
     for l = 1, 2, …, with q = π̂_{l−1}:
@@ -8,16 +8,16 @@
         π̂_l = argmin_π U_l(π);   Δ̂_l(π) = U_l(π) − U_l(π̂_l) ≥ 0
         stop with π̂_l when ε_l ≤ ε, or when Δ̂_l(π) > ε_l for every π that acts unlike it
 
-In the design every policy has a γ of its own, the best one for it: min_γ 8γV_π + 8L/(γn) = 16 √(V_π L/n) is what the
-ratio form and FW-GD ask about, and the worst policy lies on the frontier of (V, −Δ̂), the paper's constrained argmax
-for all limits at once. Estimates cannot have that: no oracle looks γ_π up for 10¹² policies. They need not. Gaps are
-estimated *from above*, by the estimate and its radius together, with one γ a round: that is linear in a policy's
-choices, so π̂_l takes one argmax. It is exact enough for the best policies, whose V the design keeps small; of bad ones
-the gap is overstated, sometimes grossly, and nothing rests on that: they are never chosen, as U_l bounds their gap from
-above too, and cost no more than they should, as Δ̂_l(π) ≥ Δ(π) − ε_l. docs/algorithms.md has the proof.
+In the design every policy has its own best γ: min_γ 8γV_π + 8L/(γn) = 16 √(V_π L/n) is the objective of the ratio form
+and of FW-GD, and the worst policy lies on the frontier of (V, −Δ̂), the paper's constrained argmax for all limits at
+once. Estimates cannot use γ_π: no oracle can look it up for 10¹² policies. They need not. Gaps are estimated *from
+above*, by the estimate plus its radius, with one γ per round: that is linear in a policy's choices, so π̂_l takes one
+argmax. It is accurate enough for the best policies, whose V the design keeps small. The gaps of bad policies are
+overestimated, sometimes by a lot, without harm: these are never chosen, as U_l also bounds their gap from above, and
+cost no more than they should, as Δ̂_l(π) ≥ Δ(π) − ε_l. docs/algorithms.md has the proof.
 
-Departures from the printed algorithm: the radius stands in Δ̂_l, not in the choice alone, so that one γ is enough; and
-the last rule, which the count of rounds in the paper's theorem takes for granted (corrections, "Rounds that end").
+Departures from the printed algorithm: the radius is part of Δ̂_l, not of the choice alone, so that one γ is enough; and
+the last stopping rule, which the count of rounds in the paper's theorem implies (corrections, "Rounds that end").
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Log, Policy
 from pacbandits.trials.protocol import Algorithm, Plan, Profile, Setting, State, check_played
 
-# Sums that differ by less than this share of all their terms may be taken for equal by an argmax.
+# An argmax may treat sums that differ by less than this share of all their terms as equal.
 _SUM_ROUNDING = 1e-12
-# The least probability of an action, as a share of uniform exploration: it costs a hundredth of the samples, and keeps
-# the radii of all policies finite.
+# The minimum propensity, as a share of uniform exploration: it costs a hundredth of the samples, and keeps the radii
+# of all policies finite.
 _FLOOR_SHARE = 0.01
 
 Solver = Literal["ratio", "fw-gd"]
@@ -69,7 +69,7 @@ SolverName = Annotated[Solver, About("where designs come from: the ratio form, o
 
 
 def check_solver(solver: object) -> Solver:
-    """One of the two solvers, or a sentence."""
+    """Return the solver; raise InputError unless it is one of the two."""
     if text(solver, name="solver") not in ("ratio", "fw-gd"):
         raise InputError(f"solver must be ratio or fw-gd, got {shown(solver)}")
     return cast(Solver, solver)
@@ -77,7 +77,7 @@ def check_solver(solver: object) -> Solver:
 
 @dataclass(frozen=True, eq=False)
 class OracleState(State):
-    """Gaps of every policy, as scores on contexts.
+    """The state of CODA through oracles: gaps of all policies, as scores on contexts.
 
     seen: the contexts, and those of the last log with weight 0.
     gaps (n, A): scores on them whose sum over π's actions is Δ̂_{l−1}(π) ≥ 0 against `policy`, which is π̂_{l−1}.
@@ -90,9 +90,9 @@ class OracleState(State):
 
 @dataclass(frozen=True)
 class CodaOracle(PaperAlgorithm):
-    """CODA through the oracles of any class, instance-optimal where the class has a frontier.
+    """CODA through the oracles of any class; instance-optimal if the class has a frontier.
 
-    solver: where designs come from.
+    solver: the solver of designs.
     smoothing: C_1 of η_l = C_1 ε_l²/|A|⁴, for FW-GD.
     """
 
@@ -117,11 +117,11 @@ class CodaOracle(PaperAlgorithm):
 
     @classmethod
     def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0, solver: SolverName = "ratio") -> Algorithm[Any]:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(setting.epsilon, setting.delta, scale=scale, solver=solver, **options_for(setting))
 
     def confidence(self, policies: PolicyClass, round_number: int) -> float:
-        """log(1/δ_l)."""
+        """Return log(1/δ_l)."""
         return oracle_confidence(self.delta, round_number=round_number, log_size=policies.log_size)
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> OracleState:
@@ -153,7 +153,7 @@ class CodaOracle(PaperAlgorithm):
         else:
             smoothing = self.smoothing * round_epsilon(number) ** 2 / state.policies.n_actions**4
             found = solve_by_steps(task, confidence=confidence, smoothing=smoothing, progress=progress)
-            # The solver's n is not taken: n is what its design really needs.
+            # The solver's n is not trusted: n is what its design needs.
             design, ratio = found.design, price_propensities(task, found.design.propensities(task.contexts)).upper
             details = {"steps": found.steps, "solver_gap": found.gap}
         if not state.policies.exact:
@@ -168,7 +168,7 @@ class CodaOracle(PaperAlgorithm):
         counted = CountedClass(state.policies)
         best = counted.argmax(seen, -bounds)
         if not state.policies.exact:
-            # What the search may have missed it may have met before.
+            # An inexact search may miss a policy that was met before.
             met = (best, state.policy, *getattr(plan.sampler, "support", ()))
             best = min(met, key=lambda policy: total(bounds, policy(seen)))
         # U_l(π) − U_l(π̂_l), context by context.
@@ -190,7 +190,7 @@ class CodaOracle(PaperAlgorithm):
         return round_gamma(plan.epsilon, samples=log.samples, confidence=confidence)
 
     def _bounds(self, state: OracleState, plan: Plan, log: Log) -> tuple[Contexts, FloatArray]:
-        """Contexts, and scores (n, A) on them whose sum over π's actions is U_l(π) less what is the same for all."""
+        """Return contexts, and scores (n, A) whose sum over π's actions is U_l(π) less a constant."""
         gamma = self._gamma(state, plan, log)
         seen, where = state.contexts.joined(log.contexts)
         own = state.policy(seen)
@@ -201,7 +201,7 @@ class CodaOracle(PaperAlgorithm):
 
 
 def check_can_end(algorithm: PaperAlgorithm, policies: PolicyClass) -> None:
-    """Raise where ε = 0 is asked of a class of which nobody can say that no other policy is left."""
+    """Raise if ε = 0 and the class is not exact, so that it cannot be shown that no other policy is left."""
     if algorithm.epsilon == 0 and not policies.exact:
         raise InputError(
             f"{algorithm.name} with epsilon 0 ends when no other policy is left, and the search of "
@@ -210,7 +210,7 @@ def check_can_end(algorithm: PaperAlgorithm, policies: PolicyClass) -> None:
 
 
 def _ratio_of_support(task: DesignTask, design: Design) -> float:
-    """The largest V/(ε_l + Δ̂/2)² among the policies of a design: what a search that is not exact may have missed."""
+    """Return the largest V/(ε_l + Δ̂/2)² among the policies of a design, which an inexact search may have missed."""
     here = task.possible
     costs = here.objective.costs(np.ascontiguousarray(design.propensities(here.contexts)))
     actions = [policy(here.contexts) for policy in design.support]
@@ -219,9 +219,9 @@ def _ratio_of_support(task: DesignTask, design: Design) -> float:
 
 
 def first_policy(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, bool]:
-    """A policy to begin with, in two calls, and whether all policies act like it on the contexts that can occur."""
+    """Return a first policy, in two calls, and whether all policies act like it on the contexts that can occur."""
     first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
-    # The policy that differs most from the first: when it does not differ at all, nothing is left to do.
+    # The policy that differs most from the first: if it does not differ at all, nothing is left to do.
     elsewhere = np.repeat(contexts.weights[:, None], policies.n_actions, axis=1)
     elsewhere[np.arange(len(contexts)), first(contexts)] = 0.0
     other = policies.argmax(contexts, elsewhere)
@@ -229,15 +229,15 @@ def first_policy(policies: PolicyClass, contexts: Contexts) -> tuple[Policy, boo
 
 
 def is_alone(policy: Policy, contexts: Contexts, gaps: FloatArray, *, policies: PolicyClass, most: float) -> bool:
-    """Whether every policy that acts unlike this one on the contexts has a gap of more than `most`; gaps (n, A).
+    """Return whether every policy that acts unlike this one on the contexts has a gap above `most`; gaps (n, A).
 
-    By exclusion (Lemma `restricted_csc`). A class whose argmax may miss the best cannot tell, and so never says yes.
+    By exclusion (Lemma `restricted_csc`). Always False for a class whose argmax may miss the best policy.
     """
     if not policies.exact:
         return False
     matters = (contexts.weights > 0) | (gaps != 0).any(axis=1)
-    # A gap of exactly `most` may be that of a best policy: it counts as not larger, whatever sums were rounded to, with
-    # the penalties of up to twice all that is at stake in each context by which the search excludes.
+    # A gap of exactly `most` may be that of a best policy, so it counts as not larger, up to the rounding of sums that
+    # include the penalties of the exclusion, up to twice the total of each context.
     above = -most - _SUM_ROUNDING * (1 + 2 * len(contexts)) * float(np.abs(gaps).sum())
     scores = np.ascontiguousarray(-gaps[matters])
     return some_outside(policies, contexts.only(matters), scores, excluded=(policy,), above=above) is None

@@ -1,4 +1,4 @@
-"""The paper's estimates of values and gaps: importance weighting, its regularised form, Catoni's mean."""
+"""The paper's estimates of values and gaps: importance weighting, its regularised form, and Catoni's mean."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 
-# A log sorted by context and action, so that a policy's share of it is found without a search.
+# A log sorted by context and action, so that a policy's rows are found without a search.
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Cells:
     starts (m·A + 1,): rows starts[c·A + a] to starts[c·A + a + 1] belong to (c, a).
     rewards (n,): of the rows.
     propensities (n,): of the actions played.
-    repeats (n,): how many interactions each row stands for.
+    repeats (n,): the number of interactions that each row stands for.
     """
 
     contexts: Contexts
@@ -37,7 +37,7 @@ class Cells:
 
     @property
     def samples(self) -> int:
-        """How many interactions there were."""
+        """The number of interactions."""
         return int(self.repeats.sum())
 
     def check_actions(self, actions: np.ndarray[Any, Any], *, name: str, shape: tuple[int | None, ...]) -> None:
@@ -51,7 +51,7 @@ class Cells:
 
     @classmethod
     def of(cls, log: Log) -> Cells:
-        """Sort a log; contexts are told apart by id, or by features where there are no ids."""
+        """Return the cells of a log; contexts are distinguished by id, or by features if there are no ids."""
         first, which = log.contexts.distinct()
         cell = which * log.n_actions + log.actions
         order = np.argsort(cell, kind="stable")
@@ -75,7 +75,7 @@ class Cells:
 # with α from `pacbandits.confidence.catoni_scale`. The left side falls strictly in θ and is smooth but for a kink of
 # second order, so Newton steps inside a bracket find the root in a few passes. Here X_i is the importance-weighted
 # difference of two policies, `r_i/p_i (1{q(c_i) = a_i} − 1{π(c_i) = a_i})`: zero on every row that neither would play,
-# so only the rows of the cells on which the two differ are visited.
+# so only the rows of cells on which the two differ are visited.
 
 
 # Bisection alone would need about 60.
@@ -83,7 +83,7 @@ _MAX_NEWTON_PASSES = 200
 
 
 def catoni_means(values: FloatArray, *, alpha: FloatArray, repeats: FloatArray | None = None) -> FloatArray:
-    """Catoni's mean (K,) of each row of values (K, n) with α (K,) ≥ 0; `repeats` (n,) counts the columns."""
+    """Return Catoni's mean (K,) of each row of values (K, n) with α (K,) ≥ 0; `repeats` (n,) counts the columns."""
     values = floats(values, name="values", shape=(None, None))
     counts = np.ones(values.shape[1]) if repeats is None else floats(repeats, name="repeats", shape=(values.shape[1],))
     scales = _scales(alpha, shape=(len(values),))
@@ -94,7 +94,7 @@ def catoni_means(values: FloatArray, *, alpha: FloatArray, repeats: FloatArray |
 
 
 def catoni_gaps(cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntArray, alpha: FloatArray) -> FloatArray:
-    """Δ̂(π, q) (K,), positive when q is better (corrections, row 3), for actions (K, m), q's (m,) and α (K,)."""
+    """Return Δ̂(π, q) (K,), positive if q is better (corrections, row 3), for actions (K, m), q's (m,) and α (K,)."""
     cells.check_actions(actions, name="actions", shape=(None, len(cells.contexts)))
     cells.check_actions(reference, name="reference", shape=(len(cells.contexts),))
     scales = _scales(alpha, shape=(len(actions),))
@@ -105,7 +105,7 @@ def catoni_gaps(cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntAr
 
 
 def catoni_leads(cells: Cells, actions: np.ndarray[Any, Any], *, alpha: FloatArray) -> FloatArray:
-    """lead (K, K): by how much policy i seems to beat policy j, for actions (K, m) and α (K, K); lead[j, i] = −lead."""
+    """Return lead (K, K): estimates of V(π_i) − V(π_j), for actions (K, m) and α (K, K); lead[j, i] = −lead[i, j]."""
     cells.check_actions(actions, name="actions", shape=(None, len(cells.contexts)))
     size = len(actions)
     alpha = _scales(alpha, shape=(size, size))
@@ -135,7 +135,7 @@ class _WeightedRows(NamedTuple):
 
     starts (m·A + 1,): where each cell begins.
     values (n,): r/p.
-    repeats (n,): how many interactions each row stands for.
+    repeats (n,): the number of interactions that each row stands for.
     n_actions: A.
     """
 
@@ -151,7 +151,7 @@ class _WeightedRows(NamedTuple):
 
 @kernel
 def _root(values: FloatArray, counts: FloatArray, size: int, zeros: float, alpha: float) -> float:
-    """The root of Σ counts ψ(α(values − θ)) + zeros ψ(−αθ), over the first `size` values."""
+    """Return the root of Σ counts ψ(α(values − θ)) + zeros ψ(−αθ), over the first `size` values."""
     low, high = (0.0, 0.0) if zeros > 0 else (np.inf, -np.inf)
     total, mean = zeros, 0.0
     for i in range(size):
@@ -203,7 +203,7 @@ def _difference(
     values: FloatArray,
     counts: FloatArray,
 ) -> int:
-    """Gather the nonzero values of r/p (1{better plays} − 1{worse plays}); how many there are."""
+    """Gather the nonzero values of r/p (1{better plays} − 1{worse plays}); return their number."""
     size = 0
     for c in range(better.shape[0]):
         if better[c] != worse[c]:
@@ -268,7 +268,7 @@ def _leads(
 
 
 def regularised_scores(log: Log, *, gamma: float = 0.0) -> FloatArray:
-    """Scores (n, A), one row of the log each, whose sum over π's actions is V̂^γ(π), for one γ ≥ 0."""
+    """Return scores (n, A), one row per row of the log, whose sum over π's actions is V̂^γ(π), for one γ ≥ 0."""
     if not 0 <= gamma < np.inf:
         raise InputError(f"gamma must be 0 or more and finite, got {gamma}")
     rows = np.arange(len(log))
@@ -281,7 +281,7 @@ def regularised_scores(log: Log, *, gamma: float = 0.0) -> FloatArray:
 def regularised_gaps(
     cells: Cells, actions: np.ndarray[Any, Any], *, reference: IntArray, gamma: FloatArray
 ) -> FloatArray:
-    """Δ̂^γ(π, q) (K,) for a table of actions (K, m) on the cells' contexts, q's actions (m,) and γ_π ≥ 0 (K,).
+    """Return Δ̂^γ(π, q) (K,) for actions (K, m) on the cells' contexts, q's actions (m,) and γ_π ≥ 0 (K,).
 
     γ_π may be infinite, which makes the estimate 0.
     """
@@ -299,7 +299,7 @@ def regularised_gaps(
 
 
 class _Rows(NamedTuple):
-    """What the kernel reads of `Cells`; its fields are explained there."""
+    """The fields of `Cells` that the kernel reads; explained there."""
 
     starts: IntArray
     rewards: FloatArray

@@ -33,7 +33,7 @@ from pacbandits.errors import InputError
 
 
 class SaddleTable(NamedTuple):
-    """What kernels read of a `SaddleProblem`: some or all of its policies, and where they act.
+    """The fields of a `SaddleProblem` that kernels read, for some or all of its policies.
 
     actions (K, N): every policy's action on every context.
     reference (N,): q's actions.
@@ -49,7 +49,7 @@ class SaddleTable(NamedTuple):
 
 @kernel
 def fill_propensities(table: SaddleTable, kappa: FloatArray, floor: float, p: FloatArray) -> None:
-    """p (N, A) for the masses x_{c,a} = Σ_π κ_π (t_a^c(π) + η)."""
+    """Write p (N, A) for the masses x_{c,a} = Σ_π κ_π (t_a^c(π) + η)."""
     n_contexts, n_actions = p.shape
     mass = np.empty(n_actions)
     base = table.smoothing * kappa.sum()
@@ -66,7 +66,7 @@ def fill_propensities(table: SaddleTable, kappa: FloatArray, floor: float, p: Fl
 
 @kernel
 def fill_variances(table: SaddleTable, p: FloatArray, out: FloatArray) -> None:
-    """V^η_π(p) for every row; infinite where an action that counts has no probability."""
+    """Write V^η_π(p) for every row; infinite if a needed action has probability 0."""
     rows, weights, smoothing = table.actions, table.weights, table.smoothing
     base = 0.0
     if smoothing > 0.0:
@@ -133,16 +133,16 @@ class SaddleProblem:
         return self.actions.shape[0]
 
     def table(self, rows: IntArray | None = None) -> SaddleTable:
-        """All policies, or those of the given rows, for the kernels."""
+        """Return the table of all policies, or of the given rows, for the kernels."""
         actions = self.actions if rows is None else self.actions[rows]
         return SaddleTable(read_only(actions), read_only(self.reference), read_only(self.weights), self.smoothing)
 
     def uniform(self) -> FloatArray:
-        """Uniform propensities, (N, A)."""
+        """Return uniform propensities, (N, A)."""
         return np.full((self.actions.shape[1], self.n_actions), 1.0 / self.n_actions)
 
     def propensities(self, weights: FloatArray, gamma: FloatArray, *, floor: float = 0.0) -> FloatArray:
-        """p(a|c) ∝ √(Σ_π λ_π γ_π (t_a^c(π) + η)), (N, A), for λ, γ (K,); with `floor`, the best p ≥ floor for them."""
+        """Return p(a|c) ∝ √(Σ_π λ_π γ_π (t_a^c(π) + η)), (N, A), for λ, γ (K,); with `floor`, the best p ≥ floor."""
         kappa = np.where(self.speaking & (weights > 0), weights, 0.0)
         kappa = np.multiply(kappa, gamma, where=kappa > 0, out=np.zeros(len(self)))
         out = self.uniform()
@@ -150,18 +150,18 @@ class SaddleProblem:
         return out
 
     def variances(self, propensities: FloatArray) -> FloatArray:
-        """V^η_π(p) for every policy, (K,)."""
+        """Return V^η_π(p) for every policy, (K,)."""
         out = np.empty(len(self))
         fill_variances(self.table(), propensities, out)
         return out
 
     def value(self, weights: FloatArray, gamma: FloatArray, *, samples: float) -> float:
-        """h(λ, γ, n) = ⟨∇_λ h, λ⟩ (paper, Lemma `gg`)."""
+        """Return h(λ, γ, n) = ⟨∇_λ h, λ⟩ (paper, Lemma `gg`)."""
         at = weights > 0
         return float(weights[at] @ self.gradient(weights, gamma, samples=samples)[at])
 
     def gradient(self, weights: FloatArray, gamma: FloatArray, *, samples: float) -> FloatArray:
-        """∇_λ h(λ, γ, n) = −aΔ̂_π + b (L/(γ_π n) + γ_π V^η_π(p(λ ⊙ γ))), (K,)."""
+        """Return ∇_λ h(λ, γ, n) = −aΔ̂_π + b (L/(γ_π n) + γ_π V^η_π(p(λ ⊙ γ))), (K,)."""
         variances = self.variances(self.propensities(weights, gamma))
         with np.errstate(divide="ignore", invalid="ignore"):
             width = self.confidence / (gamma * samples) + np.where(variances > 0, gamma * variances, 0.0)
@@ -169,21 +169,21 @@ class SaddleProblem:
         return -self.gap_weight * self.gaps + self.width_weight * width
 
     def best_gamma(self, propensities: FloatArray, *, samples: float) -> FloatArray:
-        """γ_π = √(L/(n V^η_π(p))), the minimiser of γV + L/(γn) for every policy; infinite for a copy of q at η = 0."""
+        """Return γ_π = √(L/(n V^η_π(p))), which minimises γV + L/(γn); infinite for a copy of q at η = 0."""
         with np.errstate(divide="ignore"):
             return np.sqrt(self.confidence / (float(samples) * self.variances(propensities)))
 
     def slopes(self, propensities: FloatArray, *, samples: float) -> FloatArray:
-        """−aΔ̂_π + 2b √(V^η_π(p) L/n), (K,): at the p that minimises for λ, the gradient of H(λ)."""
+        """Return −aΔ̂_π + 2b √(V^η_π(p) L/n), (K,): at the p that minimises for λ, the gradient of H(λ)."""
         widths = np.sqrt(self.variances(propensities) * (self.confidence / samples))
         return -self.gap_weight * self.gaps + 2.0 * self.width_weight * widths
 
     def primal(self, propensities: FloatArray, *, samples: float) -> float:
-        """P(p), the largest slope: an upper bound of the saddle value for every p."""
+        """Return P(p), the largest slope: an upper bound of the saddle value for every p."""
         return float(self.slopes(propensities, samples=samples).max())
 
     def gamma_range(self, *, samples: float) -> tuple[float, float]:
-        """[γ_min, γ_max] = [⅓√(ηL/n), √(L/(A²ηn))], the box of Full CODA.
+        """Return [γ_min, γ_max] = [⅓√(ηL/n), √(L/(A²ηn))], the box of Full CODA.
 
         The box never binds when Aη ≤ 3/2, and no minimisation here imposes it. γ_π ≤ γ_max means V^η_π ≥ A²η, true as
         Σ_a 1/p ≥ A². γ_π ≥ γ_min means V^η_π ≤ 9/η: for masses x_a ≥ ηκ that sum to at most (2 + Aη)κ, 1/p ≤
@@ -196,21 +196,21 @@ class SaddleProblem:
 
     @cached_property
     def speaking(self) -> BoolArray:
-        """Policies with V^η > 0, (K,): at η = 0, those that differ from q on some context that can occur."""
+        """Whether V^η > 0, for every policy (K,): at η = 0, whether it differs from q on a context that can occur."""
         present = self.weights > 0
         differs: BoolArray = (self.actions[:, present] != self.reference[present]).any(axis=1)
         return differs | (self.smoothing > 0)
 
 
-# GD: the minimum of h(λ, γ, n) over γ for a fixed weighting λ (paper, Algorithm `GD`; notation in `saddle`).
+# GD: the minimum of h(λ, γ, n) over γ for a fixed weighting λ (paper, Algorithm `GD`; notation above).
 
 
 class Stopping(NamedTuple):
-    """When gradient descent on γ stops: both bounds hold, or the steps are used up.
+    """Stopping rule of gradient descent on γ: both bounds hold, or the steps are used up.
 
-    precision: of the value Σ λ (A + B), an upper bound on its distance to the minimum.
+    precision: an upper bound on the distance of the value Σ λ (A + B) to its minimum.
     residual: the longest step in log γ.
-    max_steps: how many steps are made at the most.
+    max_steps: the largest number of steps.
     """
 
     precision: float
@@ -228,9 +228,9 @@ def settle(
     p: FloatArray,
     variances: FloatArray,
 ) -> tuple[float, float, int]:
-    """Gradient descent on log γ, in place, for the policies of a table, of weights λ and budget L/n; see `descend`.
+    """Run gradient descent on log γ, in place, for the policies of a table, weights λ and budget L/n; see `descend`.
 
-    Returns the value Σ λ (A + B), a bound on its distance to the minimum, and steps made. Everything is without b.
+    Returns the value Σ λ (A + B), a bound on its distance to the minimum, and the number of steps, all without b.
     """
     n_rows = table.actions.shape[0]
     kappa = np.empty(n_rows)
@@ -243,7 +243,7 @@ def settle(
         fill_variances(table, p, variances)
         value, excess, longest = 0.0, 0.0, 0.0
         for k in range(n_rows):
-            # Left alone: a copy of q (V = 0), and a policy without weight on an action without probability.
+            # Not moved: a copy of q (V = 0), and a policy without weight on an action without probability.
             toward[k] = 0.0
             if 0.0 < variances[k] < np.inf:
                 toward[k] = 0.5 * np.log(budget / variances[k]) - log_gamma[k]
@@ -261,14 +261,14 @@ def settle(
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """What gradient descent on γ found for a weighting λ.
+    """The result of gradient descent on γ for a weighting λ.
 
     gamma (K,): on the descended support the iterate, elsewhere its minimiser √(L/(nV)).
     propensities (N, A): p(λ ⊙ γ).
     value: h there.
     excess: value − excess ≤ min_γ h ≤ value.
     support: the policies whose γ was descended.
-    steps: gradient steps.
+    steps: the number of gradient steps.
     """
 
     gamma: FloatArray
@@ -292,10 +292,10 @@ def descend(
 ) -> Descent:
     """Minimise h(λ̃, γ, n) over γ to `precision`, λ̃ being λ (K,) with weights below `clip` set to zero (paper, GD).
 
-    The paper fears that h is not convex in γ. In log γ it is: x_{c,a} is a sum of exponentials, so √(x x') is
+    The paper suspects that h is not convex in γ. In log γ it is: x_{c,a} is a sum of exponentials, so √(x x') is
     log-convex. With A = γV^η(p(λ ⊙ γ)) and B = L/(γn), its gradient is bλ(A − B), its Hessian at most diag(bλ(A + B)),
     and the step, scaled by that curvature, is ½ log(B/A) for each policy: it minimises the upper bound of h that has p
-    fixed, so h never rises. Two bounds can be computed, and both must hold for the descent to stop:
+    fixed, so h never rises. The descent stops when two computable bounds hold:
 
     - of the value, from the convexity of the part without B:
       h(λ, γ, n) − min_γ h ≤ b Σ_π λ_π (A_π log(A_π/B_π) − A_π + B_π) ≤ `precision`;
@@ -348,43 +348,43 @@ def descend(
 # form, n*(4ε/3) ≤ n and, for n > 1, n < 2n*(ε).
 
 
-# GD is asked for the first share of the paper's precision κ_t = ε/(t + 1)², and for no less than the second share of ε.
-# log γ is found to twice the residual, also for policies whose weight is too small to be seen in the value.
+# GD is run to the first share of the paper's precision κ_t = ε/(t + 1)², but no finer than the second share of ε.
+# log γ is found to twice the residual, also for policies whose weight is too small to affect the value.
 _DESCENT_PRECISION_SHARE = 1e-2
 _MIN_DESCENT_PRECISION_SHARE = 1e-9
 _LOG_GAMMA_RESIDUAL = 1e-3
 _MAX_DESCENT_STEPS_IN_SEARCH = 100
-# Without smoothing, a context's actions that no policy of the support plays would have no probability and the primal
-# no bound: it is also evaluated with at least this share of uniform exploration.
+# Without smoothing, actions that no policy of the support plays would have probability 0 and the primal would be
+# infinite: it is also evaluated with at least this share of uniform exploration.
 _PRIMAL_FLOOR_SHARE = 1e-3
 # The step is searched in powers of the factor, then refined by geometric bisections, always on the rising side.
 _STEP_SEARCH_FACTOR = 8.0
 _STEP_BISECTIONS = 5
 _MIN_STEP = 1e-13
-# Where H rises along no step, it can still have a corner: without smoothing, p is free on contexts where the support
-# agrees with q. A step of this size settles p there at no cost in H, and later steps balance what it settled.
+# If H rises along no step, it can still have a corner: without smoothing, p is free on contexts where the support
+# agrees with q. A step of this size fixes p there at no cost in H, and later steps rebalance it.
 _TOKEN_STEP = 1e-8
-# An n is left as undecided after so many steps on it.
+# An n is left undecided after this many steps.
 _MAX_STEPS_AN_N = 500
 _MAX_SAMPLES = 2**200
 
 
 @dataclass(frozen=True, eq=False)
 class Saddle:
-    """A number of samples, and a bracket on the saddle value there: dual ≤ max_λ min_γ h(λ, γ, n) ≤ primal.
+    """A number of samples, with a bracket on its saddle value: dual ≤ max_λ min_γ h(λ, γ, n) ≤ primal.
 
     samples: n.
     weights (K,): the λ whose design attains `primal`.
     gamma (K,): γ_π = √(L/(n V^η_π(p))) for every π, to estimate with.
     propensities (N, A): p ∝ √(Σ_π κ_π (t_a + η)), and at least `floor`.
     masses (K,): κ, which is λ ⊙ γ before the floor; it makes p on other contexts.
-    floor: the least probability of every action; 0 with smoothing.
+    floor: the minimum propensity; 0 with smoothing.
     dual: the lower end.
     primal: the upper end.
-    tolerance: the gap asked for.
+    tolerance: the requested gap.
     iterations: Frank–Wolfe steps over all n tried.
     history: (step, dual, gap) on this n.
-    note: a word when the gap asked for was not reached, or when a smaller n was left undecided.
+    note: set if the requested gap was not reached, or a smaller n was left undecided.
     """
 
     samples: int
@@ -402,26 +402,26 @@ class Saddle:
 
     @property
     def gap(self) -> float:
-        """primal − dual."""
+        """Return primal − dual."""
         return self.primal - self.dual
 
     @property
     def support(self) -> IntArray:
-        """The policies of positive weight."""
+        """Return the policies of positive weight."""
         return np.flatnonzero(self.weights)
 
     @property
     def converged(self) -> bool:
-        """Whether the gap asked for was reached."""
+        """Return whether the requested gap was reached."""
         return self.gap <= self.tolerance
 
 
 def solve_frank_wolfe(
     problem: SaddleProblem, *, epsilon: float, tolerance: float = 1 / 3, max_iterations: int = 20_000
 ) -> Saddle:
-    """The least n = 1, 2, 4, … whose saddle value is found to be at most ε, to a gap of `tolerance` times ε.
+    """Return the least n = 1, 2, 4, … whose saddle value is found to be at most ε, to a gap of `tolerance` times ε.
 
-    `max_iterations` bounds the Frank–Wolfe steps over all n; whatever is returned, its bracket holds.
+    `max_iterations` bounds the Frank–Wolfe steps over all n; the bracket of the result always holds.
     """
     epsilon, tolerance = check_positive_epsilon(epsilon, asker="FW-GD"), positive(tolerance, name="tolerance")
     worst = int(problem.gaps.argmin())
@@ -460,9 +460,9 @@ def solve_frank_wolfe(
 
 
 class Ascent:
-    """Frank–Wolfe for one n; remembers the best dual and the best primal seen, which need not be of the same λ.
+    """Frank–Wolfe for one n; keeps the best dual and the best primal, which may belong to different λ.
 
-    start (K,): the λ to begin with, by default the one policy of the largest slope at the uniform design.
+    start (K,): the initial λ, by default the one policy of the largest slope at the uniform design.
     """
 
     def __init__(
@@ -477,7 +477,7 @@ class Ascent:
         self.masses = np.zeros(len(problem))
         self.primal = np.inf
         self.history: list[tuple[int, float, float]] = []
-        # A copy of the reference has V = 0 at η = 0: no weight on it changes p, and its slope is a bound as it stands.
+        # A copy of the reference has V = 0 at η = 0: no weight on it changes p, and its slope is itself a bound.
         quiet = ~problem.speaking
         self.dual = float(-problem.gap_weight * problem.gaps[quiet].min()) if quiet.any() else -np.inf
         self.gaps_part = -problem.gap_weight * problem.gaps
@@ -492,7 +492,7 @@ class Ascent:
         self.gamma = problem.best_gamma(self.propensities, samples=samples)
 
     def run(self, max_steps: int) -> bool:
-        """Climb until n is decided: too small (dual > ε), or good (gap within the target). False: neither."""
+        """Step until n is decided: too small (dual > ε), or good (gap within the target). Return whether it was."""
         weights = self.weights
         while True:
             toward, descent = self._look(weights)
@@ -511,7 +511,7 @@ class Ascent:
         return self.epsilon * max(_DESCENT_PRECISION_SHARE / (self.steps + 1) ** 2, _MIN_DESCENT_PRECISION_SHARE)
 
     def _look(self, weights: FloatArray) -> tuple[int, Descent]:
-        """Minimise over γ at λ, update the bracket, and ask the linear oracle: the policy of the largest slope."""
+        """Minimise over γ at λ, and update the bracket; return the policy of the largest slope, and the descent."""
         problem, samples = self.problem, self.samples
         descent = descend(
             problem,
@@ -541,7 +541,7 @@ class Ascent:
         return slopes
 
     def _search(self, weights: FloatArray, toward: int, descent: Descent) -> tuple[float, FloatArray, IntArray]:
-        """The exact step from λ to e_toward: where the slope of H changes sign. With log γ and support after it."""
+        """Return the exact step from λ to e_toward, where the slope of H changes sign, with log γ and the support."""
         problem = self.problem
         support = np.union1d(descent.support, [toward])
         table = problem.table(support)

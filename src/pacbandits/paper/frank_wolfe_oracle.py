@@ -1,15 +1,15 @@
-"""FW-GD through oracles: Frank–Wolfe over a class that is never listed, one new policy of the support a step.
+"""FW-GD through oracles: Frank–Wolfe over a class that is never listed; each step adds one policy to the support.
 
-The saddle problem is that of `saddle`, with the class known through two oracles. A step of Frank–Wolfe asks for
+The saddle problem is that of `frank_wolfe`, with the class known through two oracles. A step of Frank–Wolfe needs
 
     argmax_π min_γ −aΔ̂_π + b γ V^η_π(p) + b L/(γ n)  =  argmax_π −aΔ̂_π + 2b √(V^η_π(p) L/n)
 
 which lies on the frontier of (V, −Δ̂): one call, the constrained argmax (C-AMO) for all limits at once; or, for classes
-that have an argmax only, a walk on the hull with a bound on what it misses (`oracles.free`). Between two steps the
-weights of the support are settled among themselves by FW-GD on their table (`frank_wolfe`): a fully corrective
-Frank–Wolfe, which needs fewer calls. The support's own dual value bounds that of the class from below, the step's value
-from above: n is doubled, without a call, as soon as the support alone shows it too small, and kept when the two ends
-are within the tolerance, or the upper one is at most ε.
+that have an argmax only, a walk on the hull with a bound on its loss (`oracles`). Between two steps the weights of the
+support are optimised by FW-GD on their table (`frank_wolfe`): a fully corrective Frank–Wolfe, which needs fewer calls.
+The support's dual value bounds that of the class from below, the step's value from above: n is doubled, without a
+call, as soon as the support alone shows it too small, and kept when the two ends are within the tolerance, or the
+upper one is at most ε.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pacbandits.policies.base import total
 from pacbandits.progress import Progress
 from pacbandits.records import Design, Policy
 
-# The support is settled to this share of the tolerance, and finer, down to the other share, when a step finds nothing
-# new: what is left then is what the oracle cannot see.
+# The support is optimised to this share of the tolerance, and finer, down to the other share, when a step finds no new
+# policy; the gap that remains then is the oracle's.
 _SETTLED_SHARE = 0.25
 _MIN_SETTLED_SHARE = 1e-3
 _MAX_ITERATIONS_A_STEP = 200
@@ -38,13 +38,13 @@ _MAX_SAMPLES = 2**200
 
 @dataclass(frozen=True, eq=False)
 class SteppedDesign:
-    """What Frank–Wolfe through oracles found.
+    """The result of Frank–Wolfe through oracles.
 
     design: p ∝ √(Σ_π κ_π (t_a + η)), for any context.
     samples: n = 2^k.
     dual, primal: dual ≤ max_λ min_γ h(λ, γ, n) ≤ primal, over the whole class.
-    steps: of Frank–Wolfe, over all n tried: calls to the oracle, where it has a frontier.
-    note: a word when the tolerance was not reached.
+    steps: of Frank–Wolfe, over all n tried: calls to the oracle, if it has a frontier.
+    note: set if the tolerance was not reached.
     """
 
     design: Design
@@ -56,7 +56,7 @@ class SteppedDesign:
 
     @property
     def gap(self) -> float:
-        """primal − dual."""
+        """Return primal − dual."""
         return self.primal - self.dual
 
 
@@ -69,16 +69,16 @@ def solve_by_steps(
     max_steps: int = 1_000,
     progress: Progress | None = None,
 ) -> SteppedDesign:
-    """The least n = 1, 2, 4, … whose saddle value over the class is found to be at most ε, to `tolerance` times ε.
+    """Return the least n = 1, 2, 4, … whose saddle value over the class is found at most ε, to `tolerance` times ε.
 
-    task: whose scale is ε + aΔ̂. confidence: L = log(1/δ_l). smoothing: η > 0, without which an action that the support
-    never takes would have no probability.
+    task: with scale ε + aΔ̂. confidence: L = log(1/δ_l). smoothing: η > 0, without which an action that the support
+    never takes would have probability 0.
     """
     return _Steps(task, confidence=confidence, smoothing=smoothing, tolerance=tolerance).run(max_steps, progress)
 
 
 class _Steps:
-    """The support found so far, on the contexts that matter, with the weights and the bracket of the n at hand."""
+    """The support found so far, on the contexts that can occur, with its weights and propensities for the current n."""
 
     def __init__(self, task: DesignTask, *, confidence: float, smoothing: float, tolerance: float) -> None:
         self.task = task
@@ -121,10 +121,10 @@ class _Steps:
         return SteppedDesign(best, self.samples, ascent.dual, primal, self.steps, note=note)
 
     def _step(self) -> Choice:
-        """The policy towards which Frank–Wolfe steps from the propensities at hand."""
+        """Return the policy towards which Frank–Wolfe steps from the current propensities."""
         self.steps += 1
         here, policies = self.here, self.task.policies
-        # η E Σ_a 1/p is the same for all policies: it is spread over the contexts, whatever is done there.
+        # η E Σ_a 1/p is the same for all policies: it is added to every action of a context.
         share = self.smoothing * here.contexts.weights * (1.0 / self.propensities).sum(axis=1)
         costs = here.objective.costs(self.propensities) + share[:, None]
         known = Estimates(here.gaps, costs, confidence=self.confidence, samples=self.samples)
@@ -134,7 +134,7 @@ class _Steps:
         return frank_wolfe_step_free_by_argmax(policies, here.contexts, known, **weights)
 
     def _join(self, policy: Policy) -> bool:
-        """Add a policy to the support; False if one that acts alike is there."""
+        """Add a policy to the support; return False if it contains one that acts alike."""
         actions = policy(self.here.contexts)
         if any(np.array_equal(actions, row) for row in self.rows):
             return False
@@ -145,7 +145,7 @@ class _Steps:
         return True
 
     def _settle(self, share: float) -> Ascent:
-        """The weights of the support for the n at hand, as good as among themselves they can be."""
+        """Optimise the weights of the support for the current n, and return the ascent."""
         problem = SaddleProblem(
             np.stack(self.rows).astype(np.int64),
             n_actions=self.task.policies.n_actions,

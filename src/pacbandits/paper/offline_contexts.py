@@ -1,11 +1,11 @@
-"""How many offline contexts the paper's proofs ask for: its bounds on |D|, as functions.
+"""The numbers of offline contexts in the paper's proofs: its bounds on |D|, as functions.
 
 CODA replaces the distribution ν of contexts by a sample D of m. Two expectations over ν are then estimated, each within
 (a constant)/√m uniformly over weightings λ ⊙ γ with k policies in their support. Legend: A actions, η smoothing, γ in
 [γ_min, γ_max]; confidence is log(1/δ).
 
-The constants are those of the paper's proof, and hopeless in practice: with η_l = C_1 ε_l²/A⁴ they ask for more
-contexts than there are people. What really happens with small D is measured in docs/algorithms.md.
+The constants are those of the paper's proof, and far too large in practice: with η_l = C_1 ε_l²/A⁴ they require more
+contexts than there are people. docs/algorithms.md measures the error at small D.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pacbandits.errors import InputError
 
 @dataclass(frozen=True)
 class Smoothness:
-    """What the bounds depend on besides m and δ.
+    """The quantities that the bounds depend on besides m and δ.
 
     n_actions: A.
     smoothing: η.
@@ -48,7 +48,7 @@ class Smoothness:
         delta: float,
         smoothing_constant: float,
     ) -> Smoothness:
-        """Round l of CODA with n samples: η_l = C_1 ε_l²/A⁴ and the box of the paper's Full CODA."""
+        """Return those of round l of CODA with n samples: η_l = C_1 ε_l²/A⁴ and the box of the paper's Full CODA."""
         confidence = round_confidence(delta, round_number=round_number, log_size=log_size)
         smoothing = smoothing_constant * round_epsilon(round_number) ** 2 / n_actions**4
         return cls(
@@ -62,7 +62,7 @@ class Smoothness:
 
 
 def objective_error(contexts: int, *, given: Smoothness, confidence: float) -> float:
-    """Lemma `history_1`: by how much `E(Σ_a √(κᵀ(t_a + η)))²` over D may differ from that over ν."""
+    """Return the bound of Lemma `history_1` on the error of `E(Σ_a √(κᵀ(t_a + η)))²` over D against ν."""
     g = given
     spread = g.n_actions**2 * g.gamma_max * (1 + g.smoothing) * math.sqrt((math.log(2) + confidence) / 2)
     steep = math.sqrt(2 * g.support * (1 + g.smoothing) * g.gamma_max / (g.smoothing * g.gamma_min) * _entropy(g))
@@ -70,7 +70,7 @@ def objective_error(contexts: int, *, given: Smoothness, confidence: float) -> f
 
 
 def gradient_error(contexts: int, *, given: Smoothness, confidence: float) -> float:
-    """Lemma `history_2`: by how much γ_π V^η_π over D may differ from that over ν, for one π."""
+    """Return the bound of Lemma `history_2` on the error of γ_π V^η_π over D against ν, for one π."""
     g = given
     ratio = (1 + g.smoothing) * g.gamma_max / (g.smoothing * g.gamma_min)
     spread = g.n_actions**2 * math.sqrt(ratio * (math.log(2) + confidence) / 2)
@@ -88,7 +88,7 @@ def contexts_needed(
     log_size: float,
     smoothing_constant: float = 1.0,
 ) -> float:
-    """The least |D| for which both errors of the last round are what the proofs allow: ε_l/4 and ε_l/2.
+    """Return the least |D| for which both errors of the last round are within the proofs' ε_l/4 and ε_l/2.
 
     The failure probability δ_l of the round covers every policy; n = `samples` of that round, and C_1 of its η_l is
     `smoothing_constant`.
@@ -114,5 +114,5 @@ def contexts_needed(
 
 
 def _entropy(g: Smoothness) -> float:
-    """log(3e|Π|/k)."""
+    """Return log(3e|Π|/k)."""
     return math.log(3 * math.e / g.support) + g.log_size

@@ -1,4 +1,4 @@
-"""The paper's reductions to argmax oracles: constraints, excluding a set, the steps of CODA and FW-GD."""
+"""The paper's reductions to argmax oracles: constraints, exclusion of a set, and the steps of CODA and FW-GD."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pacbandits.policies.finite import sum_by_id, sum_scores
 from pacbandits.policies.rivals import kinds_of
 from pacbandits.records import Contexts, Policy
 
-# What a search through oracles hands back.
+# The result of a search through oracles.
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A policy that a search found. Bounds rest on the oracle's being exact, and hold to rounding.
+    """A policy that a search found. The bound assumes an exact oracle, and holds up to rounding.
 
-    policy: itself.
-    value: what it attains.
-    bound: what no policy can beat; the value itself where the search is exact.
-    calls: the oracle calls it took to know.
+    policy: the policy.
+    value: its value.
+    bound: an upper bound over all policies; the value itself if the search is exact.
+    calls: the number of oracle calls.
     """
 
     policy: Policy
@@ -40,7 +40,7 @@ class Choice:
 # A walk on the convex hull of two sums, by argmax calls alone.
 
 
-# Heights that differ by less than this share of the sum of all |scores| are taken for equal, as in searches for trees.
+# Heights that differ by less than this share of the sum of all |scores| count as equal, as in searches for trees.
 _TIED_HEIGHT_SHARE = 1e-12
 
 
@@ -48,8 +48,8 @@ _TIED_HEIGHT_SHARE = 1e-12
 class HullPoint:
     """A policy as a point of the plane.
 
-    policy: itself.
-    worth: the first of its two sums, of which more is better.
+    policy: the policy.
+    worth: the first of its two sums, to be maximised.
     use: the second, which has a price.
     """
 
@@ -58,15 +58,15 @@ class HullPoint:
     use: float
 
     def height(self, price: float) -> float:
-        """What it is worth, less what it uses at that price."""
+        """Return its worth less its use at that price."""
         return self.worth - price * self.use
 
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """What a walk has found.
+    """The result of a walk.
 
-    points: one a call.
+    points: one per call.
     prices: the finite ones at which the highest point of the class is among the points.
     """
 
@@ -74,7 +74,7 @@ class Walk:
     prices: tuple[float, ...]
 
     def bound(self, offset: Callable[[float], float]) -> float:
-        """The least `max_π (worth_π − μ use_π) + ψ(μ)` over the prices μ, where ψ = `offset`."""
+        """Return the least `max_π (worth_π − μ use_π) + ψ(μ)` over the prices μ, where ψ = `offset`."""
         return min(max(p.height(price) for p in self.points) + offset(price) for price in self.prices)
 
 
@@ -91,8 +91,8 @@ def walk_hull(
     worth and use (n, A) are scores whose sums over π's actions are worth_π and use_π. ψ enters only through
     `own_price(use) = argmin_μ ψ(μ) − μ use`, which rises with `use` and may be 0 or infinite. Two points are kept, one
     for which the price is too low and one for which it is high enough; the next price is where the higher of their two
-    lines plus ψ is least. Every call finds a new vertex of the hull or proves that there is none above the edge: the
-    walk ends. It starts with the most worth (price 0) and the least use (price ∞).
+    lines plus ψ is least. Every call finds a new vertex of the hull or proves that there is none above the edge, so the
+    walk ends. It starts with the largest worth (price 0) and the least use (price ∞).
     """
     points: list[HullPoint] = []
     prices: list[float] = []
@@ -125,13 +125,13 @@ def walk_hull(
             else:
                 low = point
         else:
-            # No policy uses less than one of the most worth: at every price it is the highest.
+            # No policy uses less than the one of largest worth: it is the highest at every price.
             if own_price(high.use) < math.inf:
                 prices.append(own_price(high.use))
     return Walk(tuple(points), tuple(prices))
 
 
-# The constrained oracle (C-AMO): exact where a class offers more than an argmax, relaxed everywhere else.
+# The constrained oracle (C-AMO): exact if a class offers more than an argmax, relaxed otherwise.
 
 
 def constrained_argmax(
@@ -144,8 +144,8 @@ def constrained_argmax(
 ) -> Policy:
     """The constrained oracle (C-AMO): maximise `Σ scores[i, π(c_i)]` subject to `Σ budget[i, π(c_i)] ≤ limit`.
 
-    Exact through the frontier of (scores, −budget): among the points that keep the limit (to rounding), the one of
-    largest score. A class that has no frontier but can be listed is looked through. scores, budget (n, A).
+    Exact through the frontier of (scores, −budget): among the points that keep the limit (up to rounding), the one of
+    largest score. A class that has no frontier but can be listed is enumerated. scores, budget (n, A).
     """
     limit = _with_rounding(limit, budget=budget)
     if policies.has_frontier:
@@ -171,9 +171,9 @@ def relaxed_argmax(
 
         bound = min_{μ ≥ 0} max_π [Σ (scores − μ budget)[i, π(c_i)] + μ limit]  ≥  what C-AMO would return
 
-    The policy is the best one found that keeps the limit (to rounding). It is the true optimum when that is a vertex
-    of the convex hull of the points (score, budget); a policy inside the hull no argmax can see, and then `bound` says
-    how much is lost at most. scores, budget (n, A).
+    The policy is the best one found that keeps the limit (up to rounding). It is the true optimum if that is a vertex
+    of the convex hull of the points (score, budget); no argmax can find a policy inside the hull, and then `bound`
+    limits the loss. scores, budget (n, A).
     """
     scores = check_scores(scores, contexts=contexts, n_actions=policies.n_actions)
     budget = check_scores(budget, contexts=contexts, n_actions=policies.n_actions, name="budget")
@@ -190,7 +190,7 @@ def relaxed_argmax(
 
 
 def sum_list(policies: PolicyClass, contexts: Contexts, scores: FloatArray) -> FloatArray:
-    """`Σ_i scores[i, π(c_i)]` for every policy of a list, (|Π|,)."""
+    """Return `Σ_i scores[i, π(c_i)]` for every policy of a list, (|Π|,)."""
     scores = check_scores(scores, contexts=contexts, n_actions=policies.n_actions)
     return sum_scores(np.ascontiguousarray(policies.actions(contexts)), np.ascontiguousarray(scores))
 
@@ -205,12 +205,12 @@ def _impossible(limit: float, *, least: float) -> InputError:
     return InputError(f"no policy keeps the limit {limit:.6g}; the least possible is {least:.6g}")
 
 
-# What the steps of CODA and FW-GD are given: estimates of every policy, and γ of some.
+# The input of the steps of CODA and FW-GD: estimates of every policy, and γ of some.
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What a round knows of every policy, as scores on contexts, one row each.
+    """The estimates of a round for every policy, as scores on contexts, one row each.
 
     gaps (n, A): their sum over π's actions is Δ̂_π.
     costs (n, A): not negative; their sum over π's actions is V_π(p; q).
@@ -224,7 +224,7 @@ class Estimates:
     samples: float
 
     def checked(self, policies: PolicyClass, contexts: Contexts) -> Estimates:
-        """The same with finite arrays of the right shape and positive numbers, or a sentence."""
+        """Return the estimates with checked arrays; raise InputError if shapes, signs or numbers are wrong."""
         gaps = check_scores(self.gaps, contexts=contexts, n_actions=policies.n_actions, name="gaps")
         costs = check_scores(self.costs, contexts=contexts, n_actions=policies.n_actions, name="costs")
         if costs.min() < 0:
@@ -235,12 +235,12 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False)
 class SupportGammas:
-    """γ_π as printed: one for each policy of the support, and a common one for all others.
+    """γ_π as in the paper: one for each policy of the support, and a common one for all others.
 
     support: m policies.
     gammas (m,): their γ.
     common_gamma: γ of every other policy.
-    support_gaps (m,): Δ̂_π of the support, where those were estimated with other γ than the gaps of all; else None.
+    support_gaps (m,): Δ̂_π of the support, if estimated with another γ than the gaps of all; else None.
     """
 
     support: Sequence[Policy]
@@ -249,13 +249,13 @@ class SupportGammas:
     support_gaps: ArrayLike | None = None
 
     def checked_gammas(self) -> FloatArray:
-        """γ (m,) of the support, or a sentence when one of them or the common one is not positive."""
+        """Return γ (m,) of the support; raise if one of them or the common one is not positive."""
         gammas = floats(self.gammas, name="gammas", shape=(len(self.support),))
         check_positive(common_gamma=self.common_gamma, gammas=gammas)
         return gammas
 
     def checked_gaps(self, otherwise: FloatArray) -> FloatArray:
-        """Δ̂ (m,) of the support; what is given for `otherwise` where they have no estimate of their own."""
+        """Return Δ̂ (m,) of the support, or `otherwise` if they have no estimates of their own."""
         if self.support_gaps is None:
             return otherwise
         return floats(self.support_gaps, name="support_gaps", shape=(len(self.support),))
@@ -272,10 +272,10 @@ def check_positive(**values: ArrayLike) -> None:
 
 # The best policy outside a given set, by argmax calls alone.
 #
-# The paper's Algorithm `c_csc` asks a constrained oracle and can go round for ever when two policies to be avoided have
-# equal values; see row 24 of the corrections. `best_outside` is what the steps of `reductions` use, `some_outside` what
-# ends the rounds of CODA; `best_outside_as_printed` is the paper's loop, for small classes, which only the tests of
-# that correction run.
+# The paper's Algorithm `c_csc` calls a constrained oracle and can loop for ever when two excluded policies have equal
+# values (row 24 of the corrections). `best_outside` finds the best policy outside the set; `some_outside` ends the
+# rounds of CODA; `best_outside_as_printed` is the paper's loop, for small classes, which only the tests of that
+# correction run.
 
 
 def best_outside(
@@ -286,13 +286,13 @@ def best_outside(
     excluded: Sequence[Policy],
     above: float = -math.inf,
 ) -> Choice | None:
-    """A policy that maximises `Σ scores[i, π(c_i)]` among those that act like no policy of `excluded` on the contexts.
+    """Return a policy that maximises `Σ scores[i, π(c_i)]` among those that act like no policy of `excluded`.
 
     Lemma `restricted_csc`, by the partitioning of Lawler and Murty: the best policy of a piece of the class is
-    returned, or, when it is to be avoided, the others of its piece are cut into one piece a context. What a piece
-    demands of its policies is written into the scores as penalties, so a plain argmax will do. At most 1 + |B|·|D|
-    calls for |B| excluded behaviours and |D| distinct contexts; fewer, because a piece is asked about only when its
-    upper bound comes first. None when no policy is left, or none of value larger than `above`. scores (n, A).
+    returned, or, if it is excluded, the others of its piece are split into one piece per context. The constraints of a
+    piece are written into the scores as penalties, so a plain argmax suffices. At most 1 + |B|·|D| calls for |B|
+    excluded behaviours and |D| distinct contexts; fewer, because a piece is searched only when its upper bound is the
+    largest. None if no policy is left, or none of value larger than `above`. scores (n, A).
     """
     return _outside(policies, contexts, scores, excluded=excluded, above=above, enough=math.inf)
 
@@ -300,9 +300,9 @@ def best_outside(
 def some_outside(
     policies: PolicyClass, contexts: Contexts, scores: FloatArray, *, excluded: Sequence[Policy], above: float
 ) -> Choice | None:
-    """Any policy of value larger than `above` that acts like no policy of `excluded`; None when there is none.
+    """Return any policy of value larger than `above` that acts like no policy of `excluded`; None if there is none.
 
-    The same search, which ends with the first one that it meets. scores (n, A).
+    The search of `best_outside`, ended at the first such policy. scores (n, A).
     """
     return _outside(policies, contexts, scores, excluded=excluded, above=above, enough=above)
 
@@ -316,7 +316,7 @@ def _outside(
     above: float,
     enough: float,
 ) -> Choice | None:
-    """`best_outside`, or the first policy met whose value is larger than `enough`."""
+    """Return the result of `best_outside`, or the first policy found whose value is larger than `enough`."""
     scores = check_scores(scores, contexts=contexts, n_actions=policies.n_actions)
     distinct, kind = _distinct(contexts)
     losses = sum_by_id(kind, scores, n=len(distinct))
@@ -326,7 +326,7 @@ def _outside(
 
     calls, number = 0, count()
     whole = _Piece(np.zeros(len(distinct), dtype=np.int64), np.arange(len(distinct)), fixed=0, banned=())
-    # The largest value first; among equals a policy that is known before a piece that is not.
+    # The largest value first; among equals, a known policy before an unsearched piece.
     queue: list[tuple[float, bool, int, _Piece, Policy | None]] = [(0.0, True, next(number), whole, None)]
     while queue:
         loss, _, _, piece, policy = heapq.heappop(queue)
@@ -355,12 +355,12 @@ def _outside(
 class _Piece:
     """The policies that act like `actions` on the contexts order[:fixed], and take no banned action on order[fixed].
 
-    Losses (n, A), as its methods take them, are scores less the best of their row.
+    Losses (n, A) in its methods are scores less the best of their row.
 
-    actions (n,): what its policies do on the first contexts of `order`.
+    actions (n,): the actions of its policies on the first contexts of `order`.
     order (n,): a permutation of the contexts.
-    fixed: on how many contexts the actions are fixed.
-    banned: actions that are not taken on the next one.
+    fixed: the number of contexts with fixed actions.
+    banned: the actions that are excluded on the next one.
     """
 
     actions: IntArray
@@ -373,7 +373,7 @@ class _Piece:
         return bool((actions[first] == self.actions[first]).all()) and int(actions[here]) not in self.banned
 
     def penalised(self, losses: FloatArray) -> FloatArray:
-        """Losses (n, A) with which every policy of the piece is better than every policy outside.
+        """Return losses (n, A) under which every policy of the piece is better than every policy outside.
 
         Within the piece no sum falls below −span; a policy outside has at least one penalty, of twice that.
         """
@@ -387,10 +387,10 @@ class _Piece:
         return out
 
     def without(self, actions: IntArray, losses: FloatArray) -> list[tuple[_Piece, float]]:
-        """The piece less the policies that act like `actions`, in disjoint pieces, each with an upper bound.
+        """Return the piece less the policies that act like `actions`, as disjoint pieces, each with an upper bound.
 
         A piece agrees with `actions` on the contexts before its own and differs there; the bound is that of all maps
-        from contexts to actions which do so. Contexts where `actions` lose most come first, for the sake of the bounds.
+        from contexts to actions which do so. Contexts where `actions` lose most come first, for tighter bounds.
         """
         start = self.fixed + bool(self.banned)
         rows = np.arange(len(actions))
@@ -409,7 +409,7 @@ class _Piece:
 
 
 def _distinct(contexts: Contexts) -> tuple[Contexts, IntArray]:
-    """One context of each kind that a policy can tell apart, and which of them (n,) every context is like."""
+    """Return one context of each kind that a policy can distinguish, and the kind (n,) of every context."""
     kind = kinds_of(contexts)
     first = np.unique(kind, return_index=True)[1]
     if len(first) == len(contexts):
@@ -423,10 +423,10 @@ def _behaviour(policy: Policy, contexts: Contexts) -> IntArray:
 
 @dataclass(frozen=True)
 class PrintedWalk:
-    """What the paper's loop did.
+    """The trace of the paper's loop.
 
-    visited: the policies it came by, as numbers.
-    returned: the one it ended with; None when it did not end.
+    visited: the indices of the policies it visited.
+    returned: the index it ended with; None if it did not end.
     """
 
     visited: tuple[int, ...]
@@ -436,8 +436,10 @@ class PrintedWalk:
 def best_outside_as_printed(
     policies: PolicyClass, contexts: Contexts, scores: FloatArray, *, excluded: Sequence[Policy], max_steps: int
 ) -> PrintedWalk:
-    """The paper's Algorithm `c_csc`, with an exact constrained oracle: from π_i to the best policy that differs from it
-    on some context and is worth no more, until that is outside `excluded`; at most `max_steps` times.
+    """Run the paper's Algorithm `c_csc` with an exact constrained oracle.
+
+    From π_i to the best policy that differs from it on some context and is worth no more, until that is outside
+    `excluded`; at most `max_steps` times.
     """
     values = sum_list(policies, contexts, scores)
     actions = np.asarray(policies.actions(contexts), dtype=np.int64)
@@ -455,14 +457,14 @@ def best_outside_as_printed(
 
 # The step of Frank–Wolfe with γ_π minimised for every policy.
 #
-# Departure from the paper (row 9 of the corrections): it fixes γ_π outside the support, and so looks for policies by
-# the wrong value.
+# Departure from the paper (row 9 of the corrections): it fixes γ_π outside the support, and so searches policies by the
+# wrong value.
 
 
 def frank_wolfe_step_free(
     policies: PolicyClass, contexts: Contexts, estimates: Estimates, *, gap_weight: float, width_weight: float
 ) -> Choice:
-    """The policy towards which Frank–Wolfe steps when every γ_π is free.
+    """Return the policy towards which Frank–Wolfe steps when every γ_π is free.
 
         argmax_π min_γ  −aΔ̂_π + b γ V_π + b L/(γ n)  =  argmax_π  −aΔ̂_π + 2b √(V_π L/n)
 
@@ -483,11 +485,11 @@ def frank_wolfe_step_free(
 def frank_wolfe_step_free_by_argmax(
     policies: PolicyClass, contexts: Contexts, estimates: Estimates, *, gap_weight: float, width_weight: float
 ) -> Choice:
-    """The same step for classes that have an argmax only: the best policy found, and a bound on all.
+    """Return the same step for classes that have only an argmax: the best policy found, and a bound over all.
 
         max_π min_γ  −aΔ̂_π + b γ V_π + b L/(γ n)  ≤  min_γ max_π  −aΔ̂_π + b γ V_π + b L/(γ n)  =  bound
 
-    For a given γ the right side is one call, and it is convex in γ. The two sides differ by what lies between the
+    For a given γ the right side is one call, and it is convex in γ. The two sides differ by the distance between the
     points (V, −Δ̂) and their convex hull.
     """
     known = estimates.checked(policies, contexts)
@@ -503,14 +505,14 @@ def frank_wolfe_step_free_by_argmax(
     )
     values = [point.worth + width * math.sqrt(max(-point.use, 0.0)) for point in walk.points]
     top = int(np.argmax(values))
-    # Where no policy differs at all, the width vanishes with γ → ∞, and only the first part is left.
+    # If no policy differs from q, the width vanishes with γ → ∞, and only the first part is left.
     differ = min(point.use for point in walk.points) < 0
     bound = walk.bound(lambda price: (width / 2) ** 2 / price if price > 0 else math.inf) if differ else values[top]
     return Choice(walk.points[top].policy, values[top], bound=max(bound, values[top]), calls=len(walk.points))
 
 
 def _width(known: Estimates, *, gap_weight: float, width_weight: float) -> float:
-    """The factor `2b√(L/n)` of √V."""
+    """Return the factor `2b√(L/n)` of √V."""
     check_positive(width_weight=width_weight)
     if not gap_weight >= 0:
         raise InputError(f"gap_weight must be 0 or more, got {gap_weight}")

@@ -1,4 +1,4 @@
-"""The design that tells every pair of policies apart, as elimination needs it, on an explicit table."""
+"""The design for all pairs of policies, as elimination needs it, on an explicit table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pacbandits.policies.base import check_n_actions, compact
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.policy import Policy
 
-# Designs that tell pairs of policies apart, with no reference: a sparse weighting of pairs.
+# Designs for pairs of policies, without a reference: a sparse weighting of pairs.
 
 
 # Contexts are processed in blocks, so that their masses stay in cache.
@@ -28,7 +28,7 @@ _CONTEXTS_A_BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class PairDesign:
-    """Sample `a` with probability `p(a|c) ∝ √x`, where x is the weight of the pairs that disagree over `a`.
+    """A sampler that plays `a` with probability `p(a|c) ∝ √x`, where x is the weight of pairs that disagree over `a`.
 
         x_{c,a} = Σ_{(π,π')} κ_{π,π'} · 1{exactly one of π(c), π'(c) is a}
 
@@ -37,7 +37,7 @@ class PairDesign:
     support: the policies, at least one.
     pairs (m, 2): rows of the support.
     weights (m,): κ ≥ 0, of any scale.
-    floor: the least probability of any action, at most 1/A.
+    floor: the minimum propensity, at most 1/A.
     """
 
     support: tuple[Policy, ...]
@@ -62,7 +62,7 @@ class PairDesign:
         return self.support[0].n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A) on any contexts."""
+        """Return p(a|c) as (n, A) on any contexts."""
         actions = np.empty((len(self.support), len(contexts)), dtype=np.min_scalar_type(self.n_actions - 1))
         for row, policy in zip(actions, self.support, strict=True):
             row[:] = policy(contexts)
@@ -71,7 +71,7 @@ class PairDesign:
 
 
 def pair_mass(actions: np.ndarray[Any, Any], *, pairs: IntArray, weights: FloatArray, n_actions: int) -> FloatArray:
-    """The masses x (N, A) of weighted pairs (m, 2) of rows of a table of actions (K, N)."""
+    """Return the masses x (N, A) of weighted pairs (m, 2) of rows of a table of actions (K, N)."""
     mass = np.zeros((actions.shape[1], n_actions))
     table, chosen, kappa = read_only(actions), read_only(pairs), read_only(weights)
     over_cores(lambda a, b: _add_pairs(table, chosen, kappa, mass, a, b), count=len(mass))
@@ -95,25 +95,24 @@ def _add_pairs(
                         mass[c, y] += w
 
 
-# What is evaluated on pairs of policies: their V and how often they differ, and the dual of a pool of them.
-#
-# Notation and formulas are those of `pacbandits.paper.pairs`.
+# Quantities of pairs of policies: V, the probability that they differ, and the dual of a pool of pairs. The notation
+# is explained below.
 
 
-# Contexts are evaluated in blocks; sums are added up block by block, in order, whatever the cores.
+# Contexts are evaluated in blocks; sums are added block by block, in order, for any number of cores.
 _DUAL_CONTEXTS_A_BLOCK = 32
-# Rows of pairs are cut finely, as those of the first policies are longer than those of the last.
+# Rows of pairs are cut finely, as the first policies have longer rows than the last.
 _PIECES_A_CORE = 16
 
 
 @dataclass(frozen=True, eq=False)
 class PairObjective:
-    """What does not change while a pool of pairs is solved; `solve_weights` takes it with pairs in place of actions.
+    """The fixed part of a pool of pairs' dual; `solve_weights` takes it with pairs in place of actions.
 
     table (K, N): the policies' actions.
     weights (N,): ν, all positive.
     n_actions: A.
-    floor: the least probability of every action.
+    floor: the minimum propensity.
     """
 
     table: np.ndarray[Any, Any]
@@ -122,7 +121,7 @@ class PairObjective:
     floor: float = 0.0
 
     def evaluate(self, pairs: IntArray, kappa: FloatArray) -> tuple[float, FloatArray]:
-        """G(κ), and V(π, π'; p(κ)) for every pair given: a number and (m,), for pairs (m, 2) and kappa (m,)."""
+        """Return G(κ), and V(π, π'; p(κ)) (m,) for pairs (m, 2) and kappa (m,)."""
         n_blocks = -(-self.table.shape[1] // _DUAL_CONTEXTS_A_BLOCK)
         values = np.empty((n_blocks, len(pairs)))
         totals = np.empty(n_blocks)
@@ -131,12 +130,12 @@ class PairObjective:
         return float(totals.sum()), values.sum(axis=0)
 
     def propensities(self, pairs: IntArray, kappa: FloatArray) -> FloatArray:
-        """p(κ), the best propensities (N, A) for a weighting of pairs."""
+        """Return p(κ), the best propensities (N, A) for a weighting of pairs."""
         mass = pair_mass(self.table, pairs=pairs, weights=kappa, n_actions=self.n_actions)
         return allocate(mass, floor=self.floor)[0]
 
     def worst(self, propensities: FloatArray) -> tuple[FloatArray, IntArray]:
-        """For every policy, which of the later ones it is told from worst, and V of that pair: V (K,), pairs (K, 2)."""
+        """Return, for every policy, the later one of largest V with it, and that V: V (K,), pairs (K, 2)."""
         values = np.zeros(len(self.table))
         partners = np.arange(len(self.table))
         table, costs = read_only(self.table), _costs(propensities, self.weights)
@@ -149,7 +148,7 @@ class PairObjective:
 
 
 def all_variances(table: np.ndarray[Any, Any], *, propensities: FloatArray, weights: FloatArray) -> FloatArray:
-    """V(π, π'; p) (K, K) for a table (K, N), propensities (N, A) and context weights (N,), none of them checked."""
+    """Return V(π, π'; p) (K, K) for a table (K, N), propensities (N, A) and context weights (N,), all unchecked."""
     out = np.zeros((len(table), len(table)))
     rows, costs = read_only(table), _costs(propensities, weights)
     over_cores(lambda a, b: _all_pairs(rows, costs, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
@@ -157,7 +156,7 @@ def all_variances(table: np.ndarray[Any, Any], *, propensities: FloatArray, weig
 
 
 def all_disagreements(table: np.ndarray[Any, Any], *, weights: FloatArray) -> FloatArray:
-    """P(π ≠ π') (K, K) for a table (K, N) and context weights (N,), none of them checked."""
+    """Return P(π ≠ π') (K, K) for a table (K, N) and context weights (N,), both unchecked."""
     out = np.zeros((len(table), len(table)))
     rows, nu = read_only(table), read_only(weights)
     over_cores(lambda a, b: _all_apart(rows, nu, out, a, b), count=len(table), chunks_per_core=_PIECES_A_CORE)
@@ -165,14 +164,14 @@ def all_disagreements(table: np.ndarray[Any, Any], *, weights: FloatArray) -> Fl
 
 
 def _costs(propensities: FloatArray, weights: FloatArray) -> FloatArray:
-    """ν/p (N, A): infinite where p is zero, zero where ν is."""
+    """Return ν/p (N, A): infinite if p is zero, zero if ν is."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(weights[:, None] > 0, weights[:, None] / propensities, 0.0)
 
 
 @kernel
 def _variance(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], costs: FloatArray) -> float:
-    """V of two policies with actions (N,)."""
+    """Return V of two policies with actions (N,)."""
     total = 0.0
     for c in range(one.shape[0]):
         x, y = one[c], other[c]
@@ -220,7 +219,7 @@ def _worst_partners(
 
 
 class _PairParts(NamedTuple):
-    """What kernels read of a `PairObjective`; its fields are explained there."""
+    """The fields of `PairObjective` that kernels read; explained there."""
 
     table: np.ndarray[Any, Any]
     weights: FloatArray
@@ -238,7 +237,7 @@ def _evaluate(
     start: int,
     stop: int,
 ) -> None:
-    """For blocks start … stop−1: values[b, m] = V's part of every pair, totals[b] = G's part."""
+    """Write for blocks start … stop−1: values[b, m] = V's part of every pair, totals[b] = G's part."""
     table, n_actions = parts.table, parts.n_actions
     n_pairs, n_contexts = pairs.shape[0], table.shape[1]
     mass = np.empty((_DUAL_CONTEXTS_A_BLOCK, n_actions))
@@ -273,27 +272,27 @@ def _evaluate(
             values[b, m] = value
 
 
-# The design that tells every pair of policies apart, as elimination needs it, on an explicit table.
+# The design for all pairs of policies, as elimination needs it, on an explicit table.
 #
 #     ρ(Π) = min_p max_{π,π'} V(π, π'; p),   V(π, π'; p) = Σ_c ν_c (1/p(π(c)|c) + 1/p(π'(c)|c)) 1{π(c) ≠ π'(c)}
 #     dual:  max_λ G(λ),   G(λ) = min_p Σ λ_{π,π'} V(π, π'; p),   λ in the simplex of pairs
 #
 # A table of K policies has K²/2 pairs, of which few matter: a pool of pairs is solved by `solve_weights`, all pairs are
-# evaluated at the design found, those served worst join, and so on. The pool's value is a lower end (fewer pairs,
+# evaluated at the design found, those with the largest V join, and so on. The pool's value is a lower end (fewer pairs,
 # smaller maximum), the largest V of all pairs at the design an upper one. As in `pacbandits.design.columns`, the pool
-# is solved with a probability floor κ/A even where the caller asks for none, so that no pair outside it looks
-# infinitely bad; κ falls with the gap. Both ends stay rigorous: `p = (1 − κ)p₀ + κ/A` inflates no variance by more than
-# 1/(1 − κ), so the optimum without that floor is at least 1 − κ times the one with it, and the upper end belongs to the
-# design returned.
+# is solved with a probability floor κ/A even if the caller asks for none, so that no pair outside it has an infinite V;
+# κ falls with the gap. Both ends stay rigorous: `p = (1 − κ)p₀ + κ/A` inflates no variance by more than 1/(1 − κ), so
+# the optimum without that floor is at least 1 − κ times the one with it, and the upper end belongs to the design
+# returned.
 
 
 _MAX_NEW_PAIRS_A_ROUND = 400
-# The pool is solved to a relative gap that is a share of the one that is left, with a floor κ of half of that.
+# The pool is solved to a share of the remaining relative gap, with a floor κ of half of that.
 _FIRST_PRECISION = 0.1
 _PRECISION_SHARE_OF_GAP = 0.4
-# No pair starts a round with less of the largest weight than this, so that it can come back.
+# A pair starts a round with at least this share of the largest weight, so that it can recover.
 _MIN_START_WEIGHT_SHARE = 1e-12
-# In the end, weights below such a share of the largest are left out: the largest share that keeps the bracket.
+# At the end, weights below a share of the largest are dropped: the largest share here that keeps the bracket.
 _PRUNED_WEIGHT_SHARES = (1e-2, 1e-3, 1e-4)
 
 
@@ -304,11 +303,11 @@ class PairSolution:
     propensities (N, A): p, which attains `upper` over all pairs.
     pairs (m, 2): rows of the table.
     weights (m,): λ of the pairs, from which p is made.
-    floor: the least probability with which p is made.
+    floor: the minimum propensity of p.
     lower: the lower end.
     upper: the upper end.
     iterations: evaluations of the objective on the pool.
-    note: a word when the requested gap was not reached, or on a special case.
+    note: set if the requested gap was not reached, or in a special case.
     """
 
     propensities: FloatArray
@@ -322,14 +321,14 @@ class PairSolution:
 
     @property
     def gap(self) -> float:
-        """upper/lower − 1."""
+        """Return upper/lower − 1."""
         return relative_gap(self.lower, self.upper)
 
 
 def pair_variances(actions: ArrayLike, *, propensities: ArrayLike, weights: ArrayLike) -> FloatArray:
-    """V(π, π'; p) of every pair: (K, K), for actions (K, N), propensities (N, A) and context weights ν (N,).
+    """Return V(π, π'; p) of every pair: (K, K), for actions (K, N), propensities (N, A) and context weights ν (N,).
 
-    Infinite where two policies differ on a context that can occur and one of their actions has no probability.
+    Infinite if two policies differ on a context that can occur and one of their actions has probability 0 there.
     """
     p = floats(propensities, name="propensities", shape=(None, None))
     if p.size and p.min() < 0:
@@ -341,7 +340,7 @@ def pair_variances(actions: ArrayLike, *, propensities: ArrayLike, weights: Arra
 
 
 def pair_disagreements(actions: ArrayLike, *, n_actions: int, weights: ArrayLike) -> FloatArray:
-    """P(π ≠ π') of every pair: (K, K), for actions (K, N) and context weights ν (N,)."""
+    """Return P(π ≠ π') of every pair: (K, K), for actions (K, N) and context weights ν (N,)."""
     table, nu = _table(actions, n_actions=n_actions), _weights(weights)
     check_shape(nu, name="context weights", shape=(table.shape[1],))
     return all_disagreements(table, weights=nu)
@@ -356,9 +355,9 @@ def solve_pairs(
     floor: float = 0.0,
     max_rounds: int = 200,
 ) -> PairSolution:
-    """The best design for all pairs of rows of a table (K, N), to a relative gap of `tolerance`.
+    """Return the best design for all pairs of rows of a table (K, N), to a relative gap of `tolerance`.
 
-    weights (N,): ν, the weights of the contexts. floor: the least probability of every action.
+    weights (N,): ν, the weights of the contexts. floor: the minimum propensity.
     """
     n_actions, max_rounds = check_n_actions(n_actions), whole_number(max_rounds, name="max_rounds", least=1)
     tolerance, floor = positive(tolerance, name="tolerance"), check_floor(floor, n_actions=n_actions)
@@ -378,7 +377,7 @@ def solve_pairs(
 
 
 def pair_design(policies: Sequence[Policy], solution: PairSolution) -> PairDesign:
-    """The solution as a design for any context, given the policies of its table's rows.
+    """Return the solution as a design for any context, given the policies of its table's rows.
 
     On the contexts of the table its propensities are those of the solution.
     """
@@ -388,7 +387,7 @@ def pair_design(policies: Sequence[Policy], solution: PairSolution) -> PairDesig
 
 
 def _sift(objective: PairObjective, *, tolerance: float, max_rounds: int) -> PairSolution:
-    """The solution on the objective's table, of distinct policies."""
+    """Return the solution on the objective's table, which holds distinct policies."""
     n_policies, n_contexts = objective.table.shape
     n_actions = objective.n_actions
     uniform = np.full((n_contexts, n_actions), 1.0 / n_actions)
@@ -419,14 +418,14 @@ def _sift(objective: PairObjective, *, tolerance: float, max_rounds: int) -> Pai
             pairs = np.concatenate([pairs, fresh])
             weights = np.concatenate([weights, np.full(len(fresh), 0.1 / len(fresh))])
         elif precision > tolerance / 1000:
-            precision /= 4  # nothing new: the pool itself must be solved more precisely
+            precision /= 4  # no new pair: the pool itself must be solved more precisely
         else:
             return replace(best, note="the pool of pairs could not be solved more precisely")
     return replace(best, note=f"stopped after {max_rounds} rounds")
 
 
 def _prune(objective: PairObjective, solution: PairSolution, *, tolerance: float) -> PairSolution:
-    """The same solution with as few pairs as keep its bracket within `tolerance`; the upper end is evaluated anew."""
+    """Return the solution with fewer pairs, if its bracket stays within `tolerance`; the upper end is re-evaluated."""
     if len(solution.pairs) == 0:  # uniform exploration is as good
         return solution
     soft = replace(objective, floor=solution.floor)
@@ -440,7 +439,7 @@ def _prune(objective: PairObjective, solution: PairSolution, *, tolerance: float
 
 
 def _soften(objective: PairObjective, share: float) -> tuple[PairObjective, float]:
-    """The objective with at least that share of uniform exploration, and what its optimum must be multiplied by."""
+    """Return the objective with at least that share of uniform exploration, and the factor for its lower bound."""
     floor = share / objective.n_actions
     if objective.floor >= floor:
         return objective, 1.0
@@ -471,7 +470,7 @@ def _weights(weights: ArrayLike) -> FloatArray:
 
 
 def _distinct(table: np.ndarray[Any, Any], telling: BoolArray) -> IntArray:
-    """The first row of each set of policies that act alike on the contexts that can tell policies apart."""
+    """Return the first row of each set of policies that act alike on the contexts that can distinguish policies."""
     if not telling.any():
         return np.zeros(1, dtype=np.int64)
     return np.sort(np.unique(table[:, telling], axis=0, return_index=True)[1])

@@ -1,4 +1,4 @@
-"""Elimination Contextual RAGE (the paper's Algorithm `elimination`): drop what is clearly beaten.
+"""Elimination Contextual RAGE (the paper's Algorithm `elimination`): drop policies that are clearly beaten.
 
     for l = 1, 2, …:
         p, ρ(Π_l) = min_p max_{π,π' ∈ Π_l} V(π, π'; p)
@@ -7,8 +7,8 @@
         Π_{l+1} = Π_l without every π' that some π leads by more than ε_l
         stop with the policy least led, when led by no more than ε − ε_l
 
-Departures: leads are cut to ± P(π ≠ π'), which the truth never exceeds, so that n_l > 2 log(1/δ_l) need not be asked
-for when ρ is tiny; and as survivors of round l are only 2ε_l-good, the last round is the one that proves ε
+Departures: leads are clipped to ± P(π ≠ π'), which the truth never exceeds, so that n_l > 2 log(1/δ_l) is not required
+when ρ is tiny; and as survivors of round l are only 2ε_l-good, the last round is the one that proves ε
 (corrections, row 26): round ⌈log₂(1/ε)⌉, or at the latest the next one.
 """
 
@@ -30,13 +30,13 @@ from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.trials.protocol import Plan, Profile, State, check_played
 
-# All pairs of policies are compared: their number grows with the square of this.
+# All pairs of policies are compared: their number grows with the square of this limit.
 MAX_COMPARED_POLICIES = 3_000
 
 
 @dataclass(frozen=True, eq=False)
 class RageState(State):
-    """The policies that are still in the running.
+    """The state of RAGE: the policies that are not eliminated.
 
     listing: Π as a list.
     alive: the indices of Π_l, one for each way to act.
@@ -106,7 +106,7 @@ class Rage(PaperAlgorithm):
         return self.eliminate(state, plan, log, leads=self.estimate_leads(state, plan, log))
 
     def estimate_leads(self, state: RageState, plan: Plan, log: Log) -> FloatArray:
-        """lead(π, π') (K, K) of the K policies alive: Catoni's mean of what π seems to be worth more than π'."""
+        """Return lead(π, π') (K, K) of the K policies alive: Catoni's mean for V(π) − V(π')."""
         listing, alive = state.listing, state.alive
         variances = pair_variances(
             _table(listing, state.contexts)[alive],
@@ -125,12 +125,12 @@ class Rage(PaperAlgorithm):
         )
 
     def eliminate(self, state: RageState, plan: Plan, log: Log, *, leads: FloatArray) -> RageState:
-        """Drop what is led by more than ε_l, given the leads (K, K) of the policies alive, cut to ± P(π ≠ π')."""
+        """Drop policies led by more than ε_l, given the leads (K, K) of those alive, clipped to ± P(π ≠ π')."""
         listing, alive = state.listing, state.alive
         apart = pair_disagreements(
             _table(listing, state.contexts)[alive], n_actions=listing.n_actions, weights=state.contexts.weights
         )
-        beaten = np.clip(leads, -apart, apart).max(axis=0)  # by how much each is led by another, at least 0
+        beaten = np.clip(leads, -apart, apart).max(axis=0)  # the largest lead over each, at least 0
         best = int(beaten.argmin())
         stays = beaten <= max(plan.epsilon, beaten[best])
         late = self.fine_enough(plan.round_number - 1)

@@ -35,13 +35,13 @@ from pacbandits.trials.protocol import Plan, Profile, check_played
 # Rounds end as in `rage` (corrections, row 26). The proof is in docs/realizable.md.
 
 
-# All pairs of policies are compared, each on every row of the log: fewer than where policies differ in few cells.
+# All pairs of policies are compared, each on every row of the log: fewer than if policies differ in few cells.
 MAX_COMPARED_POLICIES = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class AliveState(FeatureState):
-    """The policies that are still in the running.
+    """The state of RAGE with elimination: the policies that are not eliminated.
 
     alive: the indices of Π_l, one for each φ_π.
     """
@@ -51,7 +51,7 @@ class AliveState(FeatureState):
 
 @dataclass(frozen=True)
 class RageFeatures(FeatureRage):
-    """Elimination Contextual RAGE for rewards that are linear in given features, which is assumed."""
+    """Elimination Contextual RAGE, assuming rewards that are linear in given features."""
 
     name: ClassVar[str] = "rage-features"
     profile: ClassVar[Profile] = Profile(
@@ -106,7 +106,7 @@ class RageFeatures(FeatureRage):
         leads = np.zeros((len(alive), len(alive)))
         leads[first, second] = self.estimate(state, plan, log, directions=directions)
         leads -= leads.T
-        beaten = leads.max(axis=0)  # by how much each is led by another, at least 0
+        beaten = leads.max(axis=0)  # the largest lead over each, at least 0
         best = int(beaten.argmin())
         stays = beaten <= max(plan.epsilon, beaten[best])
         left = alive[stays]
@@ -123,7 +123,7 @@ class RageFeatures(FeatureRage):
 
 
 def _pairs(points: FloatArray) -> tuple[FloatArray, tuple[IntArray, IntArray]]:
-    """φ_π − φ_π' (K(K − 1)/2, r) for all pairs of points (K, r), and which they are."""
+    """Return φ_π − φ_π' (K(K − 1)/2, r) for all pairs of points (K, r), and their indices."""
     first, second = np.triu_indices(len(points), k=1)
     return points[first] - points[second], (first, second)
 
@@ -143,7 +143,7 @@ def _pairs(points: FloatArray) -> tuple[FloatArray, tuple[IntArray, IntArray]]:
 
 @dataclass(frozen=True, eq=False)
 class FeatureGapState(FeatureState):
-    """Estimated gaps of every policy.
+    """The state of RAGE without elimination: estimated gaps of every policy.
 
     best: the index of `policy`, which is π̂_{l−1}.
     gaps (|Π|,): Δ̂_{l−1} ≥ 0 against it.
@@ -155,7 +155,7 @@ class FeatureGapState(FeatureState):
 
 @dataclass(frozen=True)
 class RageFreeFeatures(FeatureRage):
-    """Non-elimination Contextual RAGE for rewards that are linear in given features, which is assumed."""
+    """Non-elimination Contextual RAGE, assuming rewards that are linear in given features."""
 
     name: ClassVar[str] = "rage-free-features"
     profile: ClassVar[Profile] = Profile(

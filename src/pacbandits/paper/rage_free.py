@@ -1,4 +1,4 @@
-"""Non-elimination Contextual RAGE (the paper's Algorithm `naive`): no set of survivors, only gaps.
+"""Non-elimination Contextual RAGE (the paper's Algorithm `naive`): gaps instead of a set of survivors.
 
     π̂_0 arbitrary, Δ̂_0 ≡ 0                                                       (corrections, row 17)
     for l = 1, 2, …, ⌈log₂(1/ε)⌉, with q = π̂_{l−1}:
@@ -9,7 +9,7 @@
         Δ̂_l(π) = Δ̂_l(π, q) − Δ̂_l(π̂_l, q) ≥ 0                                      (corrections, row 14)
         stop with π̂_l also when Δ̂_l(π) > (√2/7) ε_l for every π that acts unlike it: no best policy has that much
 
-Gaps are cut to ± P(π ≠ q), which the truth never exceeds, so that a round may be as short as the formula says.
+Gaps are clipped to ± P(π ≠ q), which the truth never exceeds, so that a round may be as short as the formula says.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pacbandits.trials.protocol import Plan, Profile, State, check_played
 
 @dataclass(frozen=True, eq=False)
 class GapState(State):
-    """Estimated gaps of every policy.
+    """The state of algorithms with estimated gaps of every policy.
 
     listing: Π as a list.
     gaps (|Π|,): Δ̂_{l−1} ≥ 0 against `policy`, which is π̂_{l−1}.
@@ -51,7 +51,7 @@ class GapState(State):
 
 
 def start_without_gaps(listing: PolicyClass, contexts: Contexts, *, any_will_do: bool) -> GapState:
-    """Δ̂_0 ≡ 0 against the first policy of the list; nothing is left to do when all act alike."""
+    """Return the state with Δ̂_0 ≡ 0 against the first policy of the list; finished if all act alike or any will do."""
     finished = any_will_do or all_alike(np.asarray(listing.actions(contexts)), contexts)
     return GapState(
         listing, contexts, listing.policy(0), finished=finished, listing=listing, gaps=np.zeros(len(listing))
@@ -114,7 +114,7 @@ class RageFree(PaperAlgorithm):
         )
 
     def _estimate(self, state: GapState, plan: Plan, log: Log, *, reference: Policy) -> FloatArray:
-        """Δ̂_l(π, q) (|Π|,)."""
+        """Return Δ̂_l(π, q) (|Π|,)."""
         cells = Cells.of(log)
         table, own = np.ascontiguousarray(state.listing.actions(state.contexts)), reference(state.contexts)
         spread = variances(table, reference=own, contexts=state.contexts, sampler=plan.sampler)

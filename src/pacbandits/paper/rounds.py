@@ -1,4 +1,4 @@
-"""What the paper's algorithms share: their rounds, and a class as a table of policies."""
+"""The shared part of the paper's algorithms: their rounds, and a class as a table of policies."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.records import Contexts, RewardBounds, Sampler
 from pacbandits.trials.protocol import Algorithm, Answer, Details, Plan, Setting, State, check_sampled_contexts
 
-# What the paper's algorithms have in common.
+# The base class of the paper's algorithms.
 
 
-# Contexts outside a sample may need actions that no support policy of the design takes there: every action gets this
-# share of what uniform exploration would give it.
+# Contexts outside a sample may need actions that no support policy of the design takes there: every action gets at
+# least this share of its probability under uniform exploration.
 _SAMPLED_CONTEXTS_FLOOR_SHARE = 0.05
 
 SampleScale = Annotated[float, About("multiplies every sample size; below 1 the guarantee is void", above=0)]
@@ -31,15 +31,14 @@ SampleScale = Annotated[float, About("multiplies every sample size; below 1 the 
 
 @dataclass(frozen=True)
 class PaperAlgorithm:
-    """What the paper's algorithms have in common: dyadic accuracies, a split of δ, and the words of the guarantee.
+    """The base of the paper's algorithms: dyadic accuracies, a split of δ, and the words of the guarantee.
 
-    epsilon: ε; with 0 only the best policy of the class will do, and a round that leaves no other ends it.
+    epsilon: ε; with 0 only the best policy of the class qualifies, and a round that leaves no other ends the run.
     delta: δ.
     scale: multiplies every sample size; below 1 the guarantee is void.
-    rewards: what is assumed of rewards.
-    sampled_contexts: how many contexts were drawn to stand for ν; None when ν is known.
-    floor: the least probability of an action as a share of uniform exploration, for contexts that the sample does not
-        have.
+    rewards: the assumptions about rewards.
+    sampled_contexts: the number of contexts that were drawn to represent ν; None if ν is known.
+    floor: the minimum propensity as a share of uniform exploration, for contexts outside the sample.
     precision: the relative gap to which designs are solved.
     """
 
@@ -63,42 +62,42 @@ class PaperAlgorithm:
 
     @classmethod
     def made_for(cls, setting: Setting, *, scale: SampleScale = 1.0) -> Algorithm[Any]:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         made: Any = cls(setting.epsilon, setting.delta, scale=scale, **options_for(setting))
         return made
 
     @property
     def rounds(self) -> int:
-        """⌈log₂(1/ε)⌉ at the most; with ε = 0 that is not known."""
+        """⌈log₂(1/ε)⌉, the largest number of rounds; 0 if ε = 0, as it is unknown."""
         return rounds_needed(self.epsilon) if self.epsilon > 0 else 0
 
     @property
     def any_will_do(self) -> bool:
-        """Whether no gap can be larger than ε, as mean rewards lie in [0, 1]."""
+        """Whether ε ≥ 1, so that no gap is larger, as mean rewards lie in [0, 1]."""
         return self.epsilon >= 1
 
     def fine_enough(self, round_number: int) -> bool:
-        """Whether ε_l ≤ ε, so that what is ε_l-good will do."""
+        """Return whether ε_l ≤ ε, so that an ε_l-good policy is enough."""
         return self.epsilon > 0 and round_number >= self.rounds
 
     def confidence(self, policies: PolicyClass, round_number: int) -> float:
-        """log(1/δ_l)."""
+        """Return log(1/δ_l)."""
         return round_confidence(self.delta, round_number=round_number, log_size=policies.log_size)
 
     def plan(
         self, state: State, *, sampler: Sampler, samples: int, oracle_calls: int = 0, details: Details | None = None
     ) -> Plan:
-        """The round after `state`."""
+        """Return the plan of the round after `state`."""
         number = state.round_number + 1
         epsilon = round_epsilon(number)
         return Plan(number, epsilon, sampler, samples, oracle_calls, {"epsilon": epsilon, **(details or {})})
 
     def result(self, state: State) -> Answer:
-        """The best policy so far, and what is promised of it."""
+        """Return the best policy so far, and its guarantee."""
         return Answer(state.policy, state.finished, self.guarantee(state))
 
     def guarantee(self, state: State) -> str:
-        """What is promised of the policy of `state`, and under which assumptions; or why nothing is."""
+        """Return the guarantee for the policy of `state` with its assumptions, or why there is none."""
         if not state.finished:
             of_all = f" of about {self.rounds}" if self.rounds else ""
             return f"none: stopped after {state.round_number}{of_all} rounds"
@@ -120,7 +119,7 @@ class PaperAlgorithm:
 
 
 def options_for(setting: Setting) -> dict[str, Any]:
-    """What a setting means for the fields that all of the paper's algorithms have."""
+    """Return the fields that a setting determines for all of the paper's algorithms."""
     return {
         "rewards": setting.rewards,
         "sampled_contexts": setting.sampled_contexts,
@@ -137,15 +136,15 @@ def check_bounded(algorithm: PaperAlgorithm) -> None:
         )
 
 
-# What the algorithms that visit every policy share: a class as a table, and how often its policies disagree.
+# For algorithms that visit every policy: a class as a table, and how often its policies disagree.
 
 
-# A trivial class of no more policies than this is listed.
+# A trivial class of at most this many policies is listed.
 _MAX_LISTED_MAPS = 5_000
 
 
 def listed(policies: PolicyClass, *, algorithm: str) -> PolicyClass:
-    """The class as one that can be listed, or a sentence that names an algorithm for it."""
+    """Return the class as one that can be listed; else raise InputError, naming an algorithm for it."""
     policies = check_class(policies)
     if policies.lists_policies:
         return policies
@@ -159,7 +158,7 @@ def listed(policies: PolicyClass, *, algorithm: str) -> PolicyClass:
 
 
 def can_be_listed(policies: PolicyClass) -> bool:
-    """Whether `listed` has a list of the class."""
+    """Return whether `listed` can list the class."""
     return policies.lists_policies or _few_maps(policies)
 
 
@@ -168,15 +167,15 @@ def _few_maps(policies: PolicyClass) -> bool:
 
 
 def all_alike(actions: np.ndarray[Any, Any], contexts: Contexts) -> bool:
-    """Whether all policies of a table (K, n) act alike on the contexts that can occur: then any of them is best."""
+    """Return whether all policies of a table (K, n) act alike on the contexts that can occur; then any is best."""
     return bool((actions == actions[0])[:, contexts.weights > 0].all())
 
 
 def stands_alone(best: int, gaps: FloatArray, *, listing: PolicyClass, contexts: Contexts, most: float) -> bool:
-    """Whether every policy that acts unlike the one of number `best`, on contexts that can occur, has a larger gap.
+    """Return whether every policy that acts unlike policy `best`, on contexts that can occur, has a gap above `most`.
 
-    gaps (|Π|,): estimated. most: what the estimated gap of a best policy never exceeds on the good event. Then no other
-    policy is a best one, so this one is.
+    gaps (|Π|,): estimated. most: an upper bound, on the good event, of the estimated gap of a best policy. Then no
+    other policy is a best one, so this one is.
     """
     possible = contexts.weights > 0
     table = np.asarray(listing.actions(contexts))[:, possible]
@@ -187,12 +186,12 @@ def stands_alone(best: int, gaps: FloatArray, *, listing: PolicyClass, contexts:
 def variances(
     actions: np.ndarray[Any, Any], *, reference: IntArray, contexts: Contexts, sampler: Sampler
 ) -> FloatArray:
-    """V_π(p; q) (K,) for a table of actions (K, n) on the contexts, q's actions (n,) and the sampler's propensities."""
+    """Return V_π(p; q) (K,) for actions (K, n) on the contexts, q's actions (n,) and the sampler's propensities."""
     ones = np.ones((len(contexts), sampler.n_actions))
     objective = Objective(reference, contexts.weights, ones)
     return sum_scores(actions, objective.costs(np.ascontiguousarray(sampler.propensities(contexts))))
 
 
 def disagreements(actions: np.ndarray[Any, Any], *, reference: IntArray, contexts: Contexts) -> FloatArray:
-    """P(π(c) ≠ q(c)) (K,): no gap is larger, as mean rewards lie in [0, 1]."""
+    """Return P(π(c) ≠ q(c)) (K,): no gap is larger, as mean rewards lie in [0, 1]."""
     return (actions != reference) @ contexts.weights

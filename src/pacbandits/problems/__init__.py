@@ -1,4 +1,4 @@
-"""Problems with their true rewards: the only home of the truth."""
+"""Problems with known true rewards; no other package holds them."""
 
 from pacbandits.options import Option
 from pacbandits.problems.base import Problem, RealizableTruth

@@ -25,17 +25,17 @@ DATA_FILE = "datasets/ACTG175.csv"
 ARMS = ("zidovudine", "zidovudine and didanosine", "zidovudine and zalcitabine", "didanosine")
 PENALTIES = 10.0 ** np.arange(0, 3.6, 0.25)
 FOLDS = 10
-MOST_NEWTON_STEPS = 50  # a handful is enough, by far
-MEAN_REWARD_DECIMALS = 6  # what lies beyond differs from machine to machine
+MOST_NEWTON_STEPS = 50  # a handful suffices
+MEAN_REWARD_DECIMALS = 6  # further digits differ between machines
 
 
 @dataclass(frozen=True)
 class Covariate:
-    """What was known of a patient before treatment.
+    """A covariate of a patient before treatment.
 
-    name: what it is called here.
-    column: what it is called in the file.
-    labels: its labels, if it is no number.
+    name: its name here.
+    column: its name in the file.
+    labels: its labels, if it is categorical.
     first: the code of the first label in the file.
     """
 
@@ -66,11 +66,11 @@ COVARIATES = (
 
 @dataclass(frozen=True, eq=False)
 class PastTrial:
-    """The trial as it was.
+    """The data of the trial.
 
     patients: n contexts.
-    arms (n,): the arm each was randomised to.
-    outcomes (n,): whether it went well, 0 or 1.
+    arms (n,): the arm that each was randomised to.
+    outcomes (n,): 1 for a success, else 0.
     """
 
     patients: Contexts
@@ -80,13 +80,13 @@ class PastTrial:
 
 @dataclass(frozen=True, eq=False)
 class ArmModel:
-    """The outcome model of one arm, and how well it predicts patients of the arm that it was not fitted to.
+    """The outcome model of one arm, and its cross-validated predictions.
 
     coefficients (1 + p,): of the intercept and the p regressors.
     penalty: the ridge.
     outcomes (m,): of the arm's patients.
     held_out (m,): their cross-validated probabilities by this model.
-    shares (m,): the same by a model that knows only the share of good outcomes.
+    shares (m,): the same by a model without regressors, which predicts the share of successes.
     """
 
     coefficients: FloatArray
@@ -97,12 +97,12 @@ class ArmModel:
 
     @property
     def log_loss(self) -> float:
-        """Cross-validated."""
+        """The cross-validated log-loss."""
         return log_loss(self.outcomes, self.held_out)
 
     @property
     def log_loss_of_share(self) -> float:
-        """The same of a model without regressors."""
+        """The cross-validated log-loss of the model without regressors."""
         return log_loss(self.outcomes, self.shares)
 
 
@@ -117,17 +117,17 @@ def actg175(
     ] = 0.2,
     bins: Annotated[int, About("bins a number is cut into, for the trees", least=2, most=256)] = 16,
 ) -> Problem:
-    """Patients with HIV, four treatments, and the reward that the CD4 count holds for 20 weeks.
+    """Patients with HIV, four treatments, and a reward if the CD4 count holds for 20 weeks.
 
         reward 1 when cd4 at 20 ± 5 weeks ≥ (1 − fall) · cd4 before treatment, else 0
 
-    Every patient in the file has both counts, so nobody is censored. Single counts scatter by a quarter of themselves
-    within a person (Hughes et al. 1994), so that at fall=0 chance has a large say; the trial's own laboratory
-    end point, a fall by half, had come to 1 in 40 patients by then. A fall by more than a fifth had come to 1 in 5.
+    Every patient in the file has both counts, so none is censored. Single counts vary by a quarter of their value
+    within a person (Hughes et al. 1994), so that fall=0 would reward mostly noise; the trial's own laboratory
+    end point, a fall by half, had occurred in 1 of 40 patients by then, and a fall by more than a fifth in 1 of 5.
 
     Mean rewards are the predictions, for each patient under each arm, of a logistic regression fitted to the arm's
     own patients: randomisation makes them comparable. Regressors are all covariates and the square of the CD4 count,
-    standardised; the ridge penalty minimises the log-loss of 10-fold cross-validation. Rewards are coin flips.
+    standardised; the ridge penalty minimises the log-loss of 10-fold cross-validation. Rewards are Bernoulli.
     """
     trial = load_trial(fall=fall)
     x = regressors(trial.patients)
@@ -149,7 +149,7 @@ def actg175(
 
 
 def load_trial(*, fall: float) -> PastTrial:
-    """The trial from the file, with the outcome that `fall` defines."""
+    """Return the trial from the file, with the outcome that `fall` defines."""
     with LIFELINES.file(DATA_FILE, problem="actg175").open(newline="") as file:
         rows = list(csv.DictReader(file))
 
@@ -167,7 +167,7 @@ def load_trial(*, fall: float) -> PastTrial:
 
 
 def regressors(patients: Contexts) -> FloatArray:
-    """What outcomes are regressed on (n, p), each with mean 0 and variance 1.
+    """Return the regressors (n, p), each with mean 0 and variance 1.
 
     The numbers, an indicator of every label but the first, and the square of the standardised CD4 count.
     """
@@ -180,13 +180,13 @@ def regressors(patients: Contexts) -> FloatArray:
 
 
 def fit_arms(trial: PastTrial, x: FloatArray) -> tuple[ArmModel, ...]:
-    """The model of each arm, from its own patients; x (n, p) are the regressors of all."""
+    """Return the model of each arm, fitted to its own patients; x (n, p): the regressors of all."""
     own = [np.flatnonzero(trial.arms == arm) for arm in range(len(ARMS))]
     return tuple(_fit_arm(x[rows], trial.outcomes[rows]) for rows in own)
 
 
 def _fit_arm(x: FloatArray, y: FloatArray) -> ArmModel:
-    """The model with the penalty that predicts best across folds; every tenth patient is of one fold."""
+    """Return the model whose penalty predicts best across folds; a fold is every tenth patient."""
     fold = np.arange(len(y)) % FOLDS
     held_out = np.empty((len(PENALTIES), len(y)))
     shares = np.empty(len(y))
@@ -203,7 +203,7 @@ def _fit_arm(x: FloatArray, y: FloatArray) -> ArmModel:
 
 
 def ridge_logistic(x: FloatArray, y: FloatArray, *, penalty: float) -> FloatArray:
-    """Coefficients (1 + p,) that minimise the summed log-loss plus `penalty · |β|²/2`, by Newton's method.
+    """Return the coefficients (1 + p,) that minimise the summed log-loss plus `penalty · |β|²/2`, by Newton's method.
 
     x (n, p), y (n,) of 0 and 1. The intercept comes first and is free.
     """
@@ -227,12 +227,12 @@ def _newton_step(rows: FloatArray, y: FloatArray, ridge: FloatArray, coefficient
 
 
 def success_probabilities(x: FloatArray, coefficients: FloatArray) -> FloatArray:
-    """The probability (n,) of a good outcome at regressors x (n, p)."""
+    """Return the probability (n,) of a success at regressors x (n, p)."""
     return expit(coefficients[0] + x @ coefficients[1:])
 
 
 def log_loss(y: FloatArray, predicted: FloatArray) -> float:
-    """The mean of −log of the probability given to what happened: y (n,) of 0 and 1."""
+    """Return the mean log-loss of predicted probabilities (n,); y (n,) of 0 and 1."""
     return -float(np.log(np.where(y == 1, predicted, 1 - predicted)).mean())
 
 

@@ -1,7 +1,7 @@
 """A problem: contexts, the true mean rewards, noise, and the policy class to search.
 
-A problem from outside the package is a `Problem` made by hand, or a function of declared options that makes one (see
-`built_in`): it runs wherever a built-in one does, and can be saved where its policies can be listed.
+A problem from outside the package is a `Problem` made by hand, or a function of declared options that returns one (see
+`built_in`): it works wherever a built-in one does, and can be saved if its policies can be listed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from pacbandits.records import (
     check_sampler,
 )
 
-MOST_DRAWN_ENTRIES = 5 * 10**7  # of a log, rows × actions: about a gigabyte on its way
-MOST_COUNTED_SAMPLES = 2**62  # of a round: what is counted must fit into 64 bits
+MOST_DRAWN_ENTRIES = 5 * 10**7  # of a log, rows × actions: about a gigabyte while it is drawn
+MOST_COUNTED_SAMPLES = 2**62  # of a round: counts must fit into 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,26 +53,26 @@ class RealizableTruth:
 
     @property
     def mean_rewards(self) -> FloatArray:
-        """⟨φ(c, a), θ*⟩ as (N, A)."""
+        """Return ⟨φ(c, a), θ*⟩ as (N, A)."""
         return self.features @ self.parameter
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A contextual bandit whose truth is known exactly, as its population of contexts is finite.
+    """A contextual bandit with a finite population of contexts and known mean rewards.
 
         problem = Problem("two doors", "The left door is better.", Contexts.finite(1), [[0.6, 0.4]], Bernoulli(),
                           Finite([[0], [1]], n_actions=2))
         run(problem, algorithm="coda", epsilon=0.1, delta=0.05)
 
-    name: the spec or file it came from, every option spelled out.
+    name: the spec or file it came from, with every option.
     description: the same in words.
     population: the N contexts, ids 0 … N − 1, weighted by ν.
     mean_rewards (N, A): r(c, a).
-    noise: how rewards scatter about their mean.
-    policies: the class the problem suggests.
-    realizable: φ and θ* where mean rewards are linear in features; None elsewhere.
-    most_drawn_entries: the largest log, in rows × actions, whose rewards are drawn one by one: what memory allows.
+    noise: the distribution of rewards about their means.
+    policies: the class that the problem suggests.
+    realizable: φ and θ* if mean rewards are linear in features; else None.
+    most_drawn_entries: the largest log, in rows × actions, whose rewards are drawn one by one; limited by memory.
     """
 
     name: str
@@ -117,13 +117,13 @@ class Problem:
 
     @property
     def linear(self) -> RealizableTruth | None:
-        """What `realizable` was called before."""
+        """The former name of `realizable`."""
         warn("Problem.linear is now Problem.realizable", DeprecationWarning, stacklevel=2)
         return self.realizable
 
     @property
     def noise_variance(self) -> FloatArray:
-        """σ²(c, a) as (N, A): `r(1 − r)` for Bernoulli rewards, as given for Gaussian ones."""
+        """Return σ²(c, a) as (N, A): `r(1 − r)` for Bernoulli rewards, as given for Gaussian ones."""
         return self._noise_variance
 
     @cached_property
@@ -133,13 +133,13 @@ class Problem:
         return variance
 
     def contexts(self, n: int, rng: np.random.Generator) -> Contexts:
-        """n contexts drawn independently from ν."""
+        """Return n contexts drawn independently from ν."""
         n = whole_number(n, name="n, the number of contexts to draw,", least=1)
         weights = self.population.weights
         return self.population.take(generator(rng).choice(len(weights), size=n, p=weights))
 
     def rewards(self, contexts: Contexts, actions: ArrayLike, rng: np.random.Generator) -> FloatArray:
-        """A reward (n,) for each of the contexts (by its id) under each of the actions (n,)."""
+        """Draw a reward (n,) for each of the contexts (by its id) under each of the actions (n,)."""
         ids = check_contexts(contexts).require_ids(below=len(self.population))
         played = integers(actions, name="actions", shape=(len(contexts),), below=self.n_actions)
         means, variances = self.mean_rewards[ids, played], self.noise_variance[ids, played]
@@ -147,13 +147,13 @@ class Problem:
 
     @property
     def reward_bounds(self) -> RewardBounds:
-        """What an algorithm may be told of the rewards."""
+        """Return the bounds on rewards that an algorithm may know."""
         return self.noise.bounds(self.mean_rewards)
 
     def check_affordable(self, samples: int) -> None:
         """Raise unless that many interactions of one round fit into memory.
 
-        Coin flips are counted, and up to 2^62 of them do; other rewards are drawn one by one.
+        Bernoulli rewards are counted, up to 2^62 of them; other rewards are drawn one by one.
         """
         samples = whole_number(samples, name="samples", least=1)
         if samples > MOST_COUNTED_SAMPLES:
@@ -170,10 +170,10 @@ class Problem:
             )
 
     def interact(self, sampler: Sampler, *, samples: int, rng: np.random.Generator, round_number: int = 0) -> Log:
-        """A round of interactions: contexts from ν, actions from the sampler, rewards from the truth.
+        """Return a round of interactions: contexts from ν, actions from the sampler, rewards from the true means.
 
-        Drawn as counts of (context, action, reward), which have the law of independent draws; rows are in the order of
-        the contexts, not of time.
+        Drawn as counts of (context, action, reward), which have the distribution of independent draws; rows are ordered
+        by context, not by time.
         """
         self.check_affordable(samples)
         check_sampler(sampler)
@@ -199,7 +199,7 @@ class Problem:
         )
 
     def value(self, policy: Chosen) -> float:
-        """V(π) = Σ_c ν(c) r(c, π(c)), exactly; of a lottery what it earns on average."""
+        """Return V(π) = Σ_c ν(c) r(c, π(c)), exactly; for a mixture policy, its expected value."""
         chosen = check_chosen(policy)
         if isinstance(chosen, Lottery):
             return sum(weight * self.value(one) for one, weight in zip(chosen.policies, chosen.weights, strict=True))
@@ -207,15 +207,15 @@ class Problem:
         return float(self.population.weights @ self.mean_rewards[rows, chosen(self.population)])
 
     def best_policy(self) -> Policy:
-        """π*: the class's own argmax over the true values."""
+        """Return π*, the class's argmax over the true values."""
         return self.policies.argmax(self.population, self.population.weights[:, None] * self.mean_rewards)
 
 
 def _multinomial(counts: IntArray, probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Counts (…,) spread over the last axis of the probabilities (…, k).
+    """Return counts (…,) distributed over the last axis of the probabilities (…, k).
 
-    numpy gives what rounding leaves over to the last category, whatever its probability: here the most probable one,
-    for which that is nothing. In numpy's own order an action of probability 0 could be played.
+    numpy assigns the rounding error to the last category, whatever its probability. Here the most probable one comes
+    last, for which it is negligible; in numpy's own order an action of probability 0 could be played.
     """
     order = np.argsort(probabilities, axis=-1, kind="stable")
     sorted_counts = rng.multinomial(counts, np.take_along_axis(probabilities, order, axis=-1))

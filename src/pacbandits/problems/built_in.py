@@ -1,11 +1,11 @@
-"""What makes a function a problem with a name: declared options, checked, and a name that spells them out.
+"""Built-in problems: a decorator that gives a function declared, checked options and a name that spells them out.
 
     @built_in("doors", description="doors of which the first is best")
     def doors(*, doors: Annotated[int, About("how many", least=2)] = 3) -> Problem: ...
 
-makes `doors(doors=5)`, a `Problem` called `doors:doors=5` that `run`, `measure` and `save_problem` take. The problems
-of this package are made so, and problems from outside may be: one file, no line anywhere else. Only a command cannot
-call for those by name, as no code is ever loaded for a spec.
+makes `doors(doors=5)`, a `Problem` called `doors:doors=5` that `run`, `measure` and `save_problem` take. All problems
+of this package are declared so, and problems from outside can be: one file, no registration. Commands cannot load
+those by name, as a spec never loads code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pacbandits.problems.noise import Bernoulli, Gaussian, Noise
 
 Parameters = ParamSpec("Parameters")
 
-MOST_ARRAY_ENTRIES = 10**8  # of any array of a built-in problem: what fits into an ordinary machine's memory
+MOST_ARRAY_ENTRIES = 10**8  # of any array of a built-in problem: the memory of an ordinary machine
 
 Seed = Annotated[int, About("seed of its random numbers", least=0)]
 Skew = Annotated[float, About("how uneven the context weights are; 0 makes them equal", least=0, most=1000)]
@@ -39,12 +39,12 @@ Variance = Annotated[float, About("variance of gaussian noise", least=0, when=("
 
 @dataclass(frozen=True, eq=False)
 class BuiltIn(Generic[Parameters]):
-    """A problem with a name: call it with options to get the problem.
+    """A named problem: call it with options to get a `Problem`.
 
-    name: what a spec calls it.
+    name: its name in a spec.
     description: one line.
-    options: what it takes.
-    build: makes the problem for these options.
+    options: its options.
+    build: the function that makes the problem from its options.
     """
 
     name: str
@@ -58,7 +58,7 @@ class BuiltIn(Generic[Parameters]):
         return self._make(check_options(kwargs, self.options, of=f"problem '{self.name}'"))
 
     def from_text(self, given: Mapping[str, str]) -> Problem:
-        """The problem for options as a spec spells them."""
+        """Return the problem for options as a spec spells them."""
         return self._make(read_options(given, self.options, of=f"problem '{self.name}'"))
 
     def _make(self, given: Mapping[str, OptionValue]) -> Problem:
@@ -75,7 +75,7 @@ class BuiltIn(Generic[Parameters]):
 
 
 def built_in(name: str, *, description: str) -> Callable[[Callable[Parameters, Problem]], BuiltIn[Parameters]]:
-    """Turn a function with declared options into a problem with a name."""
+    """Return a decorator that turns a function with declared options into a named problem."""
     text(name, name="name")
     text(description, name="description")
 
@@ -86,12 +86,12 @@ def built_in(name: str, *, description: str) -> Callable[[Callable[Parameters, P
 
 
 def noise_model(kind: str, *, variance: float) -> Noise:
-    """The noise that the options `noise` and `variance` ask for."""
+    """Return the noise for the options `noise` and `variance`."""
     return Gaussian(variance) if kind == "gaussian" else Bernoulli()
 
 
 def context_weights(n: int, *, skew: float, rng: np.random.Generator) -> FloatArray:
-    """Weights (n,) of contexts: equal at skew 0, else Dirichlet(1/skew) with every weight kept positive."""
+    """Return weights (n,) of contexts: equal at skew 0, else Dirichlet(1/skew) with every weight kept positive."""
     if skew == 0:
         return np.full(n, 1.0 / n)
     return (1 - 1e-6) * rng.dirichlet(np.full(n, 1.0 / skew)) + 1e-6 / n
@@ -104,16 +104,19 @@ def check_entries(**sizes: int) -> None:
         raise InputError(f"{product} is too large: the product may be at most {MOST_ARRAY_ENTRIES}")
 
 
-# Tables of random policies without repetition.
+# Tables of distinct random policies.
 
 
-MOST_DRAWS = 50  # each of as many rows as are wanted: enough to find them all even when no others exist
+MOST_DRAWS = 50  # batches, each of `count` rows: enough to find all rows even if no others exist
 
 
 def distinct_rows(draw: Callable[[int], IntArray], *, count: int, choices: int, besides: IntArray) -> IntArray:
-    """`count` distinct rows (count, N), in order of appearance, from `draw(n)` which makes n random ones.
+    """Return `count` distinct rows (count, N), in order of appearance, from `draw(n)`, which makes n random ones.
 
-    choices: among how many actions `draw` chooses in each context. besides (k, N): rows that come first.
+    choices: the number of actions that `draw` chooses among in each context. besides (k, N): rows that come first.
+
+    Raises:
+        InputError: If there are not that many, or too many draws repeat.
     """
     n = besides.shape[1]
     rows = besides
@@ -130,11 +133,11 @@ def distinct_rows(draw: Callable[[int], IntArray], *, count: int, choices: int, 
 
 
 def first_of_each(rows: IntArray) -> IntArray:
-    """The rows without repetition, each where it first appeared."""
+    """Return the distinct rows, each where it first appeared."""
     return rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]
 
 
-# Optional packages: found when a problem is loaded, and missed in one line that says how to get them.
+# Optional packages, loaded when a problem needs them; if one is missing, the error says how to install it.
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class Extra:
 
     package: its name in the package index.
     module: the name it is imported by.
-    install: what `pip install` is given for it.
+    install: the arguments of `pip install`.
     """
 
     package: str
@@ -151,14 +154,14 @@ class Extra:
     install: str
 
     def load(self, submodule: str, *, problem: str) -> Any:
-        """One of its modules, for the named problem."""
+        """Return one of its modules, for the named problem; raise InputError if it is not installed."""
         try:
             return import_module(f"{self.module}.{submodule}")
         except ModuleNotFoundError:
             raise self._missing(problem) from None
 
     def file(self, path: str, *, problem: str) -> Path:
-        """One of its files, found without importing it."""
+        """Return the path of one of its files, without importing it; raise InputError if it is missing."""
         spec = find_spec(self.module)
         if spec is None or spec.origin is None:
             raise self._missing(problem)
@@ -175,5 +178,5 @@ class Extra:
 
 
 SCIKIT_LEARN = Extra(package="scikit-learn", module="sklearn", install="'pacbandits[learn]'")
-# One file of it is read, and nothing imported: without what it depends on, which would hold pandas below 3.
+# Only one of its files is read; --no-deps, as its dependencies would hold pandas below 3.
 LIFELINES = Extra(package="lifelines", module="lifelines", install="--no-deps 'lifelines>=0.30.3'")

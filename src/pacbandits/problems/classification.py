@@ -1,6 +1,6 @@
-"""Data sets of classification: the action is a label, and the reward says whether it is right.
+"""Classification data sets as bandits: the action is a label, and the reward says whether it is right.
 
-The data are those that come with scikit-learn; nothing is downloaded. docs/data.md says where they are from.
+The data come with scikit-learn; nothing is downloaded. docs/data.md says where they are from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pacbandits.problems.built_in import SCIKIT_LEARN, built_in
 from pacbandits.problems.noise import Bernoulli
 from pacbandits.records import Contexts
 
-COMPONENT_DECIMALS = 6  # what lies beyond differs from machine to machine
+COMPONENT_DECIMALS = 6  # further digits differ between machines
 
 FlipRate = Annotated[float, About("probability that a reward is flipped", least=0, most=0.49)]
 BinCount = Annotated[int, About("bins a feature is cut into, for the trees", least=2, most=256)]
@@ -31,7 +31,7 @@ def digits(
     flip: FlipRate = 0.0,
     bins: BinCount = 16,
 ) -> Problem:
-    """Images of 8 × 8 pixels; three of the pixels are blank in all of them and left out."""
+    """Images of 8 × 8 pixels; three pixels that are blank in all images are left out."""
     things = "handwritten digits; the action is the digit"
     return _problem("digits", things, components=components, flip=flip, bins=bins)
 
@@ -73,10 +73,10 @@ def breast_cancer(
 
 
 def _problem(name: str, things: str, *, components: int, flip: float, bins: int, scaled: bool = False) -> Problem:
-    """The problem of one set: `r(c, a) = 1 − flip` for the label of c, and `flip` for the others.
+    """Return the problem of a data set: `r(c, a) = 1 − flip` for the label of c, and `flip` for the others.
 
-    things: what the contexts and the actions are. scaled: whether the features have units of their own, so that they
-    are brought to one scale before principal components are taken.
+    things: what the contexts and the actions are. scaled: whether features have different units, so that they are
+    standardised before principal components are taken.
     """
     bunch = getattr(SCIKIT_LEARN.load("datasets", problem=name), f"load_{name.replace('-', '_')}")()
     features = floats(bunch.data, name="features", shape=(None, None))
@@ -102,7 +102,7 @@ def _problem(name: str, things: str, *, components: int, flip: float, bins: int,
 
 
 def principal_components(features: FloatArray, *, count: int) -> FloatArray:
-    """The first principal components (n, count) of features (n, d), each with mean 0 and variance 1.
+    """Return the first principal components (n, count) of features (n, d), each with mean 0 and variance 1.
 
     The sign of each is such that its largest loading is positive.
     """

@@ -1,4 +1,4 @@
-"""Problem files: a finite problem in an `.npz`, read without running anything that is in it.
+"""Problem files: a finite problem in an `.npz`, read without executing anything in it.
 
 context_weights (N,)    ν, sums to one
 mean_rewards (N, A)     r(c, a)
@@ -32,7 +32,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def load_file(path: str | Path) -> Problem:
-    """The problem in a file."""
+    """Return the problem in a file."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"there is no file {path}")
@@ -47,9 +47,9 @@ def load_file(path: str | Path) -> Problem:
 
 
 def save_problem(problem: Problem, path: str | Path) -> None:
-    """Write a problem with a finite class, so that `load_problem` gives it back.
+    """Write a problem with a finite class to a file that `load_problem` reads.
 
-    What comes back is weights, means, noise, policies and φ; other features, names and descriptions are no part of it.
+    The file holds weights, means, noise, policies and φ; other features, names and descriptions are lost.
     """
     path = path_of(path)
     instance(problem, Problem, name="problem")
@@ -114,7 +114,7 @@ def _problem(arrays: Arrays, *, name: str) -> Problem:
 
 
 def _check_magnitude(phi: FloatArray) -> None:
-    """Raise when squares of the features would overflow, or vanish."""
+    """Raise if squares of the features would overflow or underflow."""
     largest = float(np.abs(phi).max(initial=0.0))
     if largest > MAX_MAGNITUDE or 0 < largest < 1 / MAX_MAGNITUDE:
         raise InputError(
@@ -123,7 +123,7 @@ def _check_magnitude(phi: FloatArray) -> None:
 
 
 def _linear(phi: FloatArray, means: NDArray[Any]) -> RealizableTruth | None:
-    """φ and θ* if the means (N, A) are linear in φ (N, A, d)."""
+    """Return φ and θ* if the means (N, A) are linear in φ (N, A, d), else None."""
     targets = floats(means, name="mean_rewards", shape=phi.shape[:2])
     parameter = np.asarray(np.linalg.pinv(phi.reshape(-1, phi.shape[2])), dtype=np.float64) @ targets.reshape(-1)
     fits = np.allclose(phi @ parameter, targets, rtol=0, atol=1e-9)

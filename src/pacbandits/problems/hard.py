@@ -1,4 +1,4 @@
-"""The paper's hard instance, with rewards in its own scale and with coins."""
+"""The paper's hard instance, with rewards on its own scale and with Bernoulli rewards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def hard(
     )
 
 
-# The paper's hard instance with coins: rewards of 0 and 1, and noise on every action.
+# The paper's hard instance with Bernoulli rewards: noise on every action.
 
 
 @built_in(
@@ -63,11 +63,11 @@ def hard_coins(
 
         π_i(j) = 1{i = j},   r(i, j) = 1/2 − gap · 1{j ≠ π_m(i)},   V(π_m) = 1/2,   V(π_i) = 1/2 − 2 gap/m
 
-    In `hard` a wrong action is worth 0. For coins that takes the noise away with the reward: a wrong action never pays,
+    In `hard` a wrong action is worth 0. With Bernoulli rewards that removes the noise too: a wrong action never pays,
     so no other policy ever looks better than the best one, and nothing is left to learn. Here all rewards are shifted
-    by 1/2 − gap. What the proof of the bound for low-regret algorithms compares with, a wrong action that is worth
-    2 gap more, is then a coin too, of 1/2 + gap. The best policy is the last row, so that ties, which go to the first,
-    are never broken in its favour.
+    by 1/2 − gap. The alternative in the proof of the bound for low-regret algorithms, a wrong action that is worth
+    2 gap more, is then Bernoulli too, with mean 1/2 + gap. The best policy is the last row, so that ties, which go to
+    the first, are never broken in its favour.
     """
     table = np.eye(m, dtype=np.int64)
     return Problem(

@@ -29,7 +29,7 @@ def linear(
     noise: NoiseKind = "bernoulli",
     variance: Variance = 0.25,
 ) -> Problem:
-    """Rewards linear in features, and linear policies about and including the best one.
+    """Rewards linear in features, and linear policies around and including the best one.
 
         r(c, a) = ⟨φ(c, a), θ*⟩,   π_θ(c) = argmax_a ⟨φ(c, a), θ⟩
 
@@ -38,8 +38,9 @@ def linear(
 
         r(c, a) = 1/2 + s((1 − m)⟨z, u⟩ + m(|⟨z, v⟩| − mean)),   u ⊥ v unit vectors
 
-    with s such that they lie within 0.45 of 1/2. No linear function sees the second part, as v and −v are alike to it,
-    so what assumes linear rewards goes astray; the policies are about u, and among them may be better ones than u's.
+    with s such that they lie within 0.45 of 1/2. The second part is uncorrelated with every linear function, as it is
+    even in z, so methods that assume linear rewards are misled; the policies are sampled around u, and
+    some may be better than u's.
     """
     check_entries(contexts=contexts, actions=actions, dimension=dimension)
     check_entries(policies=policies, contexts=contexts)
@@ -74,7 +75,7 @@ def linear(
 
 
 def _bent(z: FloatArray, direction: FloatArray, misfit: float, rng: np.random.Generator) -> FloatArray:
-    """Mean rewards (N, A) of which a share bends; see `linear`."""
+    """Return mean rewards (N, A) with a nonlinear share; see `linear`."""
     across = rng.standard_normal(len(direction))
     straight = direction / np.linalg.norm(direction)
     across -= (across @ straight) * straight if len(direction) > 1 else 0.0
@@ -84,5 +85,5 @@ def _bent(z: FloatArray, direction: FloatArray, misfit: float, rng: np.random.Ge
 
 
 def _greedy(features: FloatArray, directions: FloatArray) -> IntArray:
-    """argmax_a ⟨φ(c, a), θ⟩ for each direction θ (K, d) and context: (K, N)."""
+    """Return argmax_a ⟨φ(c, a), θ⟩ for each direction θ (K, d) and context: (K, N)."""
     return np.stack([np.argmax(features @ direction, axis=1) for direction in directions])

@@ -1,4 +1,4 @@
-"""Noise: how a reward scatters about its mean; from outside the package, any object that `Noise` describes."""
+"""Noise: the distribution of a reward about its mean. `Noise` is a protocol that other packages can implement."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_MAGNITUDE = 1e100  # of rewards and variances: squares and sums of larger on
 
 @runtime_checkable
 class Noise(Protocol):
-    """How rewards scatter about their means.
+    """The distribution of rewards about their means.
 
-    name: what rewards are called by it.
-    counted: whether equal rewards come so often that they are counted, not stored one by one.
+    name: the name of the distribution.
+    counted: whether rewards repeat so often that they are counted instead of stored one by one.
 
-    Noise that also has a `law` is one of those that lower bounds are known for.
+    Noise that also has a `law` has known lower bounds.
     """
 
     @property
@@ -40,33 +40,33 @@ class Noise(Protocol):
         ...
 
     def variances(self, means: FloatArray) -> FloatArray:
-        """Variance (N, A) for means (N, A)."""
+        """Return variances (N, A) for means (N, A)."""
         ...
 
     def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One reward (n,) for each mean (n,) and variance (n,)."""
+        """Draw one reward (n,) for each mean (n,) and variance (n,)."""
         ...
 
     def bounds(self, means: FloatArray) -> RewardBounds:
-        """What may be assumed of the rewards without knowing their means."""
+        """Return what may be assumed of the rewards without knowing their means."""
         ...
 
     def tally(
         self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
     ) -> tuple[IntArray, FloatArray, IntArray]:
-        """The rewards of counts (k,) draws with means and variances (k,).
+        """Draw counts (k,) rewards with means and variances (k,).
 
-        Which of the k, the reward, and how often it came: three arrays of one length.
+        Returns three arrays of one length: the index among the k, the reward, and its number of occurrences.
         """
         ...
 
 
 @runtime_checkable
 class StoredNoise(Protocol):
-    """Noise that a problem file can hold."""
+    """Noise that can be stored in a problem file."""
 
     def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
-        """The arrays of a problem file that tell of it, for means (N, A)."""
+        """Return the arrays that describe it in a problem file, for means (N, A)."""
         ...
 
 
@@ -89,21 +89,21 @@ class Bernoulli:
             )
 
     def variances(self, means: FloatArray) -> FloatArray:
-        """Variance (N, A) for means (N, A)."""
+        """Return variances (N, A) for means (N, A)."""
         return means * (1.0 - means)
 
     def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One reward (n,) for each mean (n,)."""
+        """Draw one reward (n,) for each mean (n,)."""
         return (rng.random(means.shape) < means).astype(np.float64)
 
     def bounds(self, means: FloatArray) -> RewardBounds:
-        """What may be assumed of the rewards without knowing their means."""
+        """Return what may be assumed of the rewards without knowing their means."""
         return RewardBounds()
 
     def tally(
         self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
     ) -> tuple[IntArray, FloatArray, IntArray]:
-        """The rewards of counts (k,) draws with means (k,): which of the k, the reward, and how often it came."""
+        """Draw counts (k,) rewards with means (k,); return indices, rewards, and their numbers of occurrences."""
         ones = rng.binomial(counts, means)
         which = np.tile(np.arange(len(counts)), 2)
         repeats = np.concatenate([ones, counts - ones])
@@ -112,13 +112,13 @@ class Bernoulli:
         return which[came], rewards[came], repeats[came]
 
     def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
-        """None: rewards are Bernoulli unless a file says otherwise."""
+        """Return no arrays: rewards are Bernoulli by default."""
         return {}
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """A reward normal about its mean.
+    """Normal noise.
 
     variance: one number, or one for each context and action (N, A); 0 means no noise.
     """
@@ -140,7 +140,7 @@ class Gaussian:
         object.__setattr__(self, "variance", float(variance) if variance.ndim == 0 else variance)
 
     def check(self, means: FloatArray) -> None:
-        """Raise unless the variance fits the means (N, A), and these can be computed with."""
+        """Raise unless the variance fits the shape of the means (N, A), and these are not too large."""
         if means.size and np.abs(means).max() > MAX_MAGNITUDE:
             raise InputError(
                 f"mean_rewards must lie within ±{MAX_MAGNITUDE:g}, got {np.abs(means).max():.6g}; rescale the rewards"
@@ -149,15 +149,15 @@ class Gaussian:
             raise InputError(f"noise_variance has shape {np.shape(self.variance)}, but mean_rewards has {means.shape}")
 
     def variances(self, means: FloatArray) -> FloatArray:
-        """Variance (N, A) for means (N, A)."""
+        """Return variances (N, A) for means (N, A)."""
         return np.array(np.broadcast_to(self.variance, means.shape), dtype=np.float64)
 
     def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One reward (n,) for each mean (n,) and variance (n,)."""
+        """Draw one reward (n,) for each mean (n,) and variance (n,)."""
         return means + np.sqrt(variances) * rng.standard_normal(means.shape)
 
     def bounds(self, means: FloatArray) -> RewardBounds:
-        """What may be assumed of the rewards when the noise is known and the means are only known to lie in [0, 1]."""
+        """Return what may be assumed if the noise is known and the means are only known to lie in [0, 1]."""
         if means.min() < 0 or means.max() > 1:
             raise InputError(
                 "the algorithms need mean rewards in [0, 1], but here they range from "
@@ -169,19 +169,19 @@ class Gaussian:
     def tally(
         self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
     ) -> tuple[IntArray, FloatArray, IntArray]:
-        """The rewards of counts (k,) draws with means and variances (k,): no two are alike."""
+        """Draw counts (k,) rewards with means and variances (k,); no two are equal."""
         return _one_by_one(self, counts, means, variances, rng)
 
     def to_arrays(self, means: FloatArray) -> dict[str, NDArray[Any]]:
-        """The variance of every context and action."""
+        """Return the variance of every context and action."""
         return {VARIANCE_ARRAY: self.variances(means)}
 
 
 @dataclass(frozen=True)
 class Beta:
-    """A reward in [0, 1] from a beta distribution about its mean, its variance a share of the most it could be.
+    """Beta noise: a reward in [0, 1] whose variance is a share of the largest possible one.
 
-    share: of r(1 − r), the variance of a coin flip of the same mean.
+    share: of r(1 − r), the variance of a Bernoulli reward of the same mean.
     """
 
     share: float
@@ -197,36 +197,36 @@ class Beta:
         Bernoulli().check(means)
 
     def variances(self, means: FloatArray) -> FloatArray:
-        """Variance (N, A) for means (N, A)."""
+        """Return variances (N, A) for means (N, A)."""
         return self.share * means * (1.0 - means)
 
     def sample(self, means: FloatArray, *, variances: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One reward (n,) for each mean (n,)."""
+        """Draw one reward (n,) for each mean (n,)."""
         size = 1.0 / self.share - 1.0
-        inner = np.clip(means, 1e-12, 1.0 - 1e-12)  # what is certain has no beta distribution
+        inner = np.clip(means, 1e-12, 1.0 - 1e-12)  # no beta distribution has a mean of 0 or 1
         return np.where((means > 0) & (means < 1), rng.beta(size * inner, size * (1.0 - inner)), means)
 
     def bounds(self, means: FloatArray) -> RewardBounds:
-        """What may be assumed of the rewards without knowing their means."""
+        """Return what may be assumed of the rewards without knowing their means."""
         return RewardBounds()
 
     def tally(
         self, counts: IntArray, *, means: FloatArray, variances: FloatArray, rng: np.random.Generator
     ) -> tuple[IntArray, FloatArray, IntArray]:
-        """The rewards of counts (k,) draws with means (k,): no two are alike."""
+        """Draw counts (k,) rewards with means (k,); no two are equal."""
         return _one_by_one(self, counts, means, variances, rng)
 
 
 def _one_by_one(
     noise: Noise, counts: IntArray, means: FloatArray, variances: FloatArray, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, IntArray]:
-    """The rewards of counts (k,) draws, of noise that gives no two alike."""
+    """Draw counts (k,) rewards of noise under which no two are equal."""
     which = np.repeat(np.arange(len(counts)), counts)
     rewards = noise.sample(means[which], variances=variances[which], rng=rng)
     return which, rewards, np.ones(len(which), dtype=np.int64)
 
 
 def noise_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Noise:
-    """The noise that the arrays of a problem file tell of."""
+    """Return the noise that the arrays of a problem file describe."""
     variance = arrays.get(VARIANCE_ARRAY)
     return Bernoulli() if variance is None else Gaussian(variance)

@@ -1,4 +1,4 @@
-"""Logs of experiments that took place, by name; the data come with packages."""
+"""Logs of past experiments, by name; the data come with packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.problems.actg175 import ARMS, load_trial
 from pacbandits.records import Log
 
-CD4_FALL = 0.2  # the largest that counts as a success, as in the problem of the same name
+CD4_FALL = 0.2  # the largest fall that counts as a success, as in the problem of the same name
 ACTG175_REMARKS = (
     "patients were randomised to the four arms with equal probabilities, within strata of prior therapy, which is "
     "taken for independent draws",
@@ -22,7 +22,7 @@ ACTG175_REMARKS = (
 
 
 def load_actg175() -> Log:
-    """The patients of ACTG 175: what was known of each, the arm it was randomised to, and what came of it."""
+    """Return the patients of ACTG 175 in random order: covariates, the arm that each was randomised to, the outcome."""
     trial = load_trial(fall=CD4_FALL)
     n = len(trial.patients)
     order = np.random.default_rng(175).permutation(n)
@@ -40,10 +40,10 @@ PAST_LOGS: dict[str, Callable[[], Log]] = {"actg175": load_actg175}
 
 
 def load_log(name: str) -> Log:
-    """The log of an experiment that took place, by its name.
+    """Return the log of a past experiment by its name.
 
     Raises:
-        InputError: When there is none of this name, or the package is missing that it comes with.
+        InputError: If there is no log of this name, or the package with its data is missing.
     """
     if name not in PAST_LOGS:
         raise InputError(f"there is no log '{plain(name)}'{nearest(name, PAST_LOGS)}")

@@ -1,4 +1,4 @@
-"""Made-up people: features on the scales they have in life, for problems whose contexts have features."""
+"""Synthetic people: features on realistic scales, for problems whose contexts have features."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Draw = Callable[[np.random.Generator, int], FloatArray]
 
 @dataclass(frozen=True)
 class MadeUpFeature:
-    """A feature of made-up people.
+    """A feature of synthetic people.
 
-    name: what it is called.
-    draw: makes n of it.
-    labels: what the codes stand for, where codes are drawn; None for a number.
+    name: its name.
+    draw: draws n values.
+    labels: the labels of its codes if it is categorical; None if it is numeric.
     """
 
     name: str
@@ -49,7 +49,7 @@ CATALOGUE = (
 
 
 def people(n: int, *, n_features: int, rng: np.random.Generator) -> Contexts:
-    """n equally likely contexts with ids; features beyond the catalogue begin it again, numbered."""
+    """Return n equally likely contexts with ids; features beyond the catalogue repeat it, numbered."""
     features = [CATALOGUE[j % len(CATALOGUE)] for j in range(n_features)]
     rounds = [j // len(CATALOGUE) for j in range(n_features)]
     return Contexts.of(
@@ -61,7 +61,7 @@ def people(n: int, *, n_features: int, rng: np.random.Generator) -> Contexts:
 
 
 def ranks(contexts: Contexts) -> FloatArray:
-    """The share of contexts with a smaller value of each feature: (n, d) in [0, 1), whatever the units."""
+    """Return the share of contexts with a smaller value of each feature: (n, d) in [0, 1), whatever the units."""
     ordered = np.sort(contexts.features, axis=0)
     columns = [np.searchsorted(ordered[:, j], contexts.features[:, j]) for j in range(contexts.n_features)]
     return np.column_stack(columns) / len(contexts)

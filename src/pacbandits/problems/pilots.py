@@ -1,9 +1,10 @@
-"""What a pilot makes likely: truths drawn with all the uncertainty that its few rows leave.
+"""Problems drawn from the uncertainty that a pilot's rows leave about the true rewards.
 
-Of a random half of the rows the policy of largest value is found, and the people whom it treats alike are a group. In
-each group the mean reward of every action is estimated from the other half, which had no say in the groups. What
-actions do in all groups, and beyond that in each, is then drawn from what a normal model makes of those estimates:
-their variance beyond chance, which is drawn too, is that of the truth, and noise draws each toward none.
+On a random half of the rows, the policy of largest estimated value is found; people with the same action form a group.
+In each group the mean reward of every action is estimated from the other half, which did not influence the groups.
+Main effects of actions, and effects specific to a group, are then drawn from a normal random-effects model of those
+estimates: the variance of the true effects is the estimates' variance beyond noise, drawn too, and each estimate is
+shrunk toward zero.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from pacbandits.problems.scenarios import Outcome
 from pacbandits.records import Contexts, Log, check_log
 from pacbandits.records.log import check_all_in, digest_log
 
-MIN_ROWS_PER_ACTION = 20  # fewer say nothing of an action
-MIN_GROUP_ROWS_PER_ACTION = 5  # a smaller group is not told apart
+MIN_ROWS_PER_ACTION = 20  # fewer are uninformative
+MIN_GROUP_ROWS_PER_ACTION = 5  # smaller groups are merged
 
 
 @dataclass(frozen=True, eq=False)
 class PilotEffects:
-    """What the rows of a pilot make likely.
+    """A scenario: effects drawn from what the rows of a pilot make likely.
 
     log: the pilot.
-    weight: how likely it is taken to be, beside other scenarios.
-    name: what reports call it.
+    weight: its probability, relative to other scenarios.
+    name: its name in reports.
     """
 
     log: Log
@@ -62,7 +63,7 @@ class PilotEffects:
 
     @property
     def outcome(self) -> Outcome:
-        """What rewards are like, by the pilot."""
+        """The distribution of rewards by the pilot."""
         log = self.log
         low, high = log.reward_range or (0.0, 1.0)
         weights = log.repeats / log.repeats.sum()
@@ -74,16 +75,16 @@ class PilotEffects:
         return Outcome(low + unit * mean, None if whole else unit * tight, low, high, variation=0.0)
 
     def describe(self) -> str:
-        """In words."""
+        """Return the scenario in words."""
         return f"what {count_of(self.log.samples, 'row')} of a pilot make likely"
 
     def check(self, outcome: Outcome, *, n_actions: int) -> None:
-        """Raise where the class is for other actions."""
+        """Raise InputError if the plan has another number of actions."""
         if n_actions != self.log.n_actions:
             raise InputError(f"the pilot has {self.log.n_actions} actions, and the plan {n_actions}")
 
     def draw(self, contexts: Contexts, policies: PolicyClass, *, outcome: Outcome, rng: np.random.Generator) -> Problem:
-        """A truth that the pilot leaves possible; rewards lie in [0, 1]."""
+        """Draw a problem consistent with the pilot; rewards lie in [0, 1]."""
         log, n_actions = self.log, self.log.n_actions
         half: BoolArray = rng.random(len(log)) < 0.5
         played = log.propensities[np.arange(len(log)), log.actions]
@@ -109,9 +110,9 @@ class PilotEffects:
 
 
 def _groups(treated: IntArray, log: Log, rows: BoolArray) -> tuple[IntArray, int]:
-    """The group (n,) of every row by how it is treated, and how many there are.
+    """Return the group (n,) of every row by its action under the policy, and the number of groups.
 
-    Those too small are one with the largest. rows (n,): those that count.
+    Groups that are too small are merged into the largest. rows (n,): those that count.
     """
     counts = np.bincount(treated, weights=log.repeats * rows, minlength=log.n_actions)
     large = counts >= MIN_GROUP_ROWS_PER_ACTION * log.n_actions
@@ -124,9 +125,9 @@ def _groups(treated: IntArray, log: Log, rows: BoolArray) -> tuple[IntArray, int
 def _estimates(
     log: Log, rows: BoolArray, groups: IntArray, n_groups: int, played: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Means (K, A) of rewards in every group under every action, and their standard errors.
+    """Return the means (K, A) of rewards in every group under every action, and their standard errors.
 
-    An action that a group did not get has the mean of all, and an error as large as a reward can be wrong.
+    An action that a group did not get has the overall mean, and a standard error of 0.5.
     """
     n_actions = log.n_actions
     cell, size = groups * n_actions + log.actions, n_groups * n_actions
@@ -142,7 +143,7 @@ def _estimates(
 
 
 def _drawn(means: FloatArray, errors: FloatArray, shares: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A truth (K, A): the mean of each group, what actions do in all of them, and what they do in each."""
+    """Draw true means (K, A): the mean of each group, main effects of actions, and effects specific to a group."""
     base = means.mean(axis=1, keepdims=True)
     effects = means - base
     main = shares @ effects
@@ -153,12 +154,12 @@ def _drawn(means: FloatArray, errors: FloatArray, shares: FloatArray, rng: np.ra
 
 
 def _shrunk(values: FloatArray, errors: FloatArray, rng: np.random.Generator, *, freedom: int) -> FloatArray:
-    """A draw of what lies behind noisy values, whose own variance is theirs beyond chance.
+    """Draw true values given noisy ones, under a normal prior whose variance is theirs beyond noise.
 
-    Few values tell little of their variance, so that it is drawn as well: chance makes the sum of squares larger or
-    smaller.
+    Few values determine their variance poorly, so the variance is drawn as well: the sum of squares is divided by a
+    χ² draw.
 
-    freedom: how many values there are less those that follow from the others, as they sum to nothing.
+    freedom: the degrees of freedom: the number of values, less those determined by the others as sums vanish.
     """
     if freedom == 0:
         return np.zeros_like(values)

@@ -1,4 +1,4 @@
-"""Every built-in problem, and the one door through which a problem is loaded."""
+"""The registry of built-in problems, and `load_problem`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BUILT_INS: dict[str, BuiltIn[...]] = {
 
 
 def load_problem(spec: str | Path) -> Problem:
-    """The problem of a spec `name:key=value,…`, or of a file whose path ends in `.npz`.
+    """Return the problem of a spec `name:key=value,…`, or of a file whose path ends in `.npz`.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("trees:actions=4,contexts=500")
@@ -50,7 +50,7 @@ def load_problem(spec: str | Path) -> Problem:
     (4, 500)
 
     Raises:
-        InputError: When there is no such problem, option or file; it names the nearest.
+        InputError: If there is no such problem, option or file; the message names the nearest.
     """
     if not isinstance(cast(object, spec), str | Path):
         raise InputError(f"spec must be the name of a problem or the path of its file, got {shown(spec)}")
@@ -66,10 +66,10 @@ def load_problem(spec: str | Path) -> Problem:
 
 
 def list_problems() -> tuple[BuiltIn[...], ...]:
-    """The built-in problems, each with its name, description and options."""
+    """Return the built-in problems, each with its name, description and options."""
     return tuple(BUILT_INS.values())
 
 
 def load_policies_for(spec: str, problem: Problem) -> PolicyClass:
-    """The policy class of a spec `name:key=value,…` on a problem's contexts."""
+    """Return the policy class of a spec `name:key=value,…` on a problem's contexts."""
     return registry.load_policies(spec, problem.population, n_actions=problem.n_actions)

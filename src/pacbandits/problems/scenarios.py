@@ -1,12 +1,12 @@
-"""What someone supposes of rewards before a trial, as problems: each draw of a scenario is a truth that may be.
+"""Scenarios: assumptions about rewards before a trial, from which problems are drawn.
 
-    none       every action alike
+    none       all actions have the same mean
     winner     one action is better by the effect, for everybody
     segments   one action is better by the effect for most people, and another one for a share of them
     few        of many actions a few matter: each is better by the effect for its part of the people, and by half of it
                for the others; the rest are not
 
-Who wins, and which people differ, is drawn anew each time. People have base rates of their own, whatever is done.
+The winner and the segments are drawn anew each time. Baseline means vary between people.
 """
 
 from __future__ import annotations
@@ -33,21 +33,20 @@ IN_WORDS: dict[str, str] = {
     "segments": "another action better for some people",
     "few": "a few of many actions matter",
 }
-DEFAULT_SHARE = 0.3  # of people who differ
+DEFAULT_SHARE = 0.3  # of people in the segment
 DEFAULT_MATTER = 2  # actions
-DEFAULT_VARIATION = 0.3  # by which people's base rates differ, as a share of the baseline
-NEAR_SHARE = 0.05  # a feature that can tell apart a share of people to this is as good as any
+DEFAULT_VARIATION = 0.3  # of baseline means between people, as a share of the room
+NEAR_SHARE = 0.05  # features whose cut is this close to the share count as equally good
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What rewards are like when nothing special is done, in their own units.
+    """The distribution of rewards at baseline, in their own units.
 
     baseline: their mean.
-    spread: their standard deviation; None where a reward is all or nothing, as a conversion is.
-    low, high: between what they lie.
-    variation: by which share of the baseline people differ, whatever is done; of what is left to the largest reward,
-        where that is less.
+    spread: their standard deviation; None if a reward is one of two values, as a conversion is.
+    low, high: their range.
+    variation: how far baseline means vary between people, as a share of `room`.
     """
 
     baseline: float
@@ -79,22 +78,22 @@ class Outcome:
 
     @property
     def unit(self) -> float:
-        """How far apart the ends of the range are."""
+        """The width of the range."""
         return self.high - self.low
 
     @property
     def room(self) -> float:
-        """How far the baseline is from the nearer end of the range."""
+        """The distance of the baseline to the nearer end of the range."""
         return min(self.baseline - self.low, self.high - self.baseline)
 
     @property
     def largest_effect(self) -> float:
-        """By how much an action can be better for everybody."""
+        """The largest effect that an action can have for everybody."""
         return self.high - self.baseline - self.variation * self.room
 
     @property
     def noise(self) -> Noise:
-        """How rewards scatter, once they are brought to [0, 1]."""
+        """The noise of rewards rescaled to [0, 1]."""
         if self.spread is None:
             return Bernoulli()
         mean = (self.baseline - self.low) / self.unit
@@ -103,14 +102,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A supposition of what actions do.
+    """An assumption about the effects of actions.
 
-    kind: which; see above.
-    effect: by how much a better action is better, in the units of rewards; of no account to `none`.
-    share: of people who differ, in `segments`.
-    matter: how many actions do, in `few`.
-    weight: how likely, beside the others.
-    name: what reports call it; by default its kind.
+    kind: one of the kinds above.
+    effect: the effect size of a better action, in the units of rewards; ignored by `none`.
+    share: of people in the segment, in `segments`.
+    matter: the number of actions that matter, in `few`.
+    weight: its probability, relative to the others.
+    name: its name in reports; by default its kind.
     """
 
     kind: ScenarioKind
@@ -133,7 +132,7 @@ class Scenario:
         settle(self, weight=number(self.weight, name="weight", above=0))
 
     def describe(self) -> str:
-        """In words, with the figures that count."""
+        """Return the scenario in words, with its figures."""
         if self.kind == "none":
             return IN_WORDS["none"]
         if self.kind == "winner":
@@ -146,7 +145,7 @@ class Scenario:
         return f"{self.matter} of the actions are better by {self.effect:g}, each for a part of the people"
 
     def check(self, outcome: Outcome, *, n_actions: int) -> None:
-        """Raise where the effect leads out of the range of rewards, or there are not as many actions."""
+        """Raise if the effect leads out of the range of rewards, or there are too few actions."""
         if self.kind != "none" and self.effect > outcome.largest_effect + 1e-9 * outcome.unit:
             raise InputError(
                 f"scenario '{plain(self.name)}': {outcome.baseline:g} and an effect of {self.effect:g} lead beyond "
@@ -164,7 +163,7 @@ class Scenario:
         outcome: Outcome,
         rng: np.random.Generator,
     ) -> Problem:
-        """A truth that may be, for contexts with ids 0 … n − 1; rewards are brought to [0, 1]."""
+        """Draw a problem for contexts with ids 0 … n − 1; rewards are rescaled to [0, 1]."""
         n, n_actions = len(contexts), policies.n_actions
         self.check(outcome, n_actions=n_actions)
         means = np.tile(_bases(contexts, outcome, rng)[:, None], (1, n_actions))
@@ -193,7 +192,7 @@ class Scenario:
 
 
 def _bases(contexts: Contexts, outcome: Outcome, rng: np.random.Generator) -> FloatArray:
-    """What people earn when nothing special is done (n,): a smooth wave over their features about the baseline."""
+    """Return baseline means (n,): a smooth wave over people's features about the baseline."""
     n = len(contexts)
     if contexts.n_features:
         x = ranks(contexts)
@@ -208,14 +207,14 @@ def _bases(contexts: Contexts, outcome: Outcome, rng: np.random.Generator) -> Fl
 def segment(
     contexts: Contexts, share: float, rng: np.random.Generator, *, within: BoolArray | None = None
 ) -> BoolArray:
-    """People (n,) of about this share, told apart by one feature: those above or below a value, or of some labels.
+    """Return about this share of people (n,), selected by one feature: above or below a value, or with some labels.
 
-    within: of whom it is a share, if not of all. Without features people are drawn one by one.
+    within: the people it is a share of, if not all. Without features, people are drawn independently.
     """
     weights = contexts.weights if within is None else np.where(within, contexts.weights, 0.0)
     if not contexts.n_features:
         return rng.random(len(contexts)) < share
-    weights = weights / (weights.sum() or 1.0)  # nobody may be left
+    weights = weights / (weights.sum() or 1.0)  # no people may be left
     cuts = [_cut(contexts, j, weights, share, rng) for j in rng.permutation(contexts.n_features)]
     errors = [abs(float(weights @ cut) - share) for cut in cuts]
     near = [cut for cut, error in zip(cuts, errors, strict=True) if error <= NEAR_SHARE]
@@ -223,7 +222,7 @@ def segment(
 
 
 def _cut(contexts: Contexts, j: int, weights: FloatArray, share: float, rng: np.random.Generator) -> BoolArray:
-    """The people (n,) below or above a value of one feature, or with some of its labels, of about this share."""
+    """Return about this share of people (n,): those below or above a value of feature j, or with some of its labels."""
     values = np.nan_to_num(contexts.features[:, j], nan=-np.inf)
     distinct, which = np.unique(values, return_inverse=True)
     if contexts.categories[j] is not None:

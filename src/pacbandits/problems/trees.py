@@ -16,11 +16,11 @@ from pacbandits.problems.people import people, ranks
 from pacbandits.records import Contexts
 
 BEST_MEAN = 0.66  # reward of a region's best action, before the smooth part
-COMPETITIVE_LOSSES = (0.01, 0.05)  # from and to: by how much a region's other competitive actions are worse
-POOR_MEANS = (0.24, 0.40)  # from and to: rewards of the actions that do not compete
-SMOOTH_AMPLITUDE = 0.03  # of the part that varies smoothly with the features: no small tree can follow it
+COMPETITIVE_LOSSES = (0.01, 0.05)  # range of how much worse a region's other competitive actions are
+POOR_MEANS = (0.24, 0.40)  # range of the rewards of the other actions
+SMOOTH_AMPLITUDE = 0.03  # of the part that varies smoothly with the features, which no small tree can fit
 
-# On every context the competitive actions therefore lie within this of the best, the others farther away.
+# On every context the competitive actions therefore lie within this of the best; the others do not.
 COMPETITIVE_MARGIN = COMPETITIVE_LOSSES[1] + 2 * SMOOTH_AMPLITUDE
 
 
@@ -44,7 +44,7 @@ def trees(
 
         r(c, a) = base(region(c), a) + SMOOTH_AMPLITUDE · sin(2π(⟨u_a, x(c)⟩ + s_a))
 
-    x(c) are the ranks of the features. Some actions of each region have a base within 0.05 of its best, the
+    x(c) are the ranks of the features. Competitive actions of a region have a base within 0.05 of its best, the
     others lie far below. The smooth part keeps every small tree below the best action of each context.
     """
     if competitive > actions:
@@ -71,7 +71,7 @@ def trees(
 
 
 def _base(actions: int, competitive: int, rng: np.random.Generator) -> FloatArray:
-    """The mean rewards (A,) of one region before the smooth part."""
+    """Return the mean rewards (A,) of one region before the smooth part."""
     base = rng.uniform(*POOR_MEANS, size=actions)
     chosen = rng.permutation(actions)[:competitive]
     base[chosen] = BEST_MEAN - rng.uniform(*COMPETITIVE_LOSSES, size=competitive)
@@ -80,12 +80,12 @@ def _base(actions: int, competitive: int, rng: np.random.Generator) -> FloatArra
 
 
 def _regions(population: Contexts, x: FloatArray, rng: np.random.Generator) -> IntArray:
-    """The region (n,) of each context: one cut and one on either side of it, near the middle of features."""
+    """Return the region (n,) of each context: one cut, and one on either side of it, near the medians of features."""
     numeric = [j for j, labels in enumerate(population.categories) if labels is None]
     order = rng.permutation(numeric)
     root, low, high = (int(order[i % len(order)]) for i in range(3))
     cuts = rng.uniform(0.35, 0.65, size=3)
-    if low == root:  # one feature alone: cut each side in its middle
+    if low == root:  # a single feature: cut each side in its middle
         cuts[1], cuts[2] = cuts[0] / 2, (1 + cuts[0]) / 2
     right: BoolArray = x[:, root] >= cuts[0]
     above_low: BoolArray = x[:, low] >= cuts[1]
@@ -94,7 +94,7 @@ def _regions(population: Contexts, x: FloatArray, rng: np.random.Generator) -> I
 
 
 def _smooth(x: FloatArray, actions: int, rng: np.random.Generator) -> FloatArray:
-    """A wave (n, A) in [−1, 1] over the ranks x (n, d), in a direction and with a phase of each action."""
+    """Return a wave (n, A) in [−1, 1] over the ranks x (n, d), with a direction and a phase per action."""
     directions = rng.standard_normal((x.shape[1], actions))
     directions /= np.linalg.norm(directions, axis=0)
     return np.sin(2 * np.pi * (x @ directions + rng.random(actions)))

@@ -1,4 +1,4 @@
-"""Every map from contexts to actions."""
+"""The trivial class: every map from contexts to actions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def trivial(
     best = rng.integers(actions, size=contexts)
     means[np.arange(contexts), best] = 0.0
     floor = means.max(axis=1) + gap
-    # A hair above `floor`, so that the difference is at least `gap` after rounding too.
+    # Slightly above `floor`, so that the difference is at least `gap` after rounding too.
     lead = floor + (1 - floor) * rng.uniform(1e-9, 1, size=contexts)
     means[np.arange(contexts), best] = np.minimum(lead, 1.0)
     return Problem(

@@ -12,9 +12,9 @@ from pacbandits.problems.base import Problem
 from pacbandits.problems.built_in import NoiseKind, Seed, Variance, built_in, check_entries, distinct_rows, noise_model
 from pacbandits.records import Contexts
 
-# From and to:
+# Ranges:
 BETTER_MEANS = (0.66, 0.70)  # of the better action of a context's pair
-PAIR_LEADS = (0.02, 0.08)  # by how much it beats the other of the pair
+PAIR_LEADS = (0.02, 0.08)  # of its advantage over the other of the pair
 OUTSIDE_MEANS = (0.30, 0.36)  # of the actions outside the pair
 
 
@@ -35,9 +35,9 @@ def two_of_many(
     """Each context has a pair of good actions; good policies play one of the pair, the rest anything.
 
     The best policy plays the better action of every pair. The other good policies choose by a fair coin and
-    are worse by about 0.025; policies that play any action are worse by about 0.3. Good policies are told
-    apart on two actions of each context alone, so that a design which plays those saves most samples of
-    a randomised trial: almost A/2 times fewer, which is the most any design can save.
+    are worse by about 0.025; policies that play any action are worse by about 0.3. Good policies differ
+    on two actions of each context alone, so a design that plays those needs almost A/2 times fewer samples than
+    a randomised trial, which is the most any design can save.
     """
     check_entries(policies=policies, contexts=contexts)
     check_entries(contexts=contexts, actions=actions)

@@ -1,24 +1,18 @@
-"""Linear rewards, a model of its own: algorithm, designs, certificate, complexity. Linear *policies* live elsewhere.
+"""Linear rewards, a model of its own: algorithm, designs, certificate, complexity. Linear *policies* are elsewhere.
 
-What each module is for, from the bottom:
+The modules, from the bottom up:
 
-    whitening         the two steps to coordinates in which uniform exploration has the identity for its information
-    coordinates       features in such coordinates, for designs
-    span, moments     features in such coordinates, for certificates; what a log says in them
-    quadratic_forms   information matrices and lengths
-    cones             branch and bound over directions
-    deviation         how much better than q any policy may be, within an ellipsoid
+    features        coordinates in which uniform exploration has the identity as its information; for designs and
+                    certificates
+    moments         the information and moments of a log, and the contexts of a certificate
+    cones           branch and bound over directions
+    deviation       the largest gain over q of any policy, within a confidence ellipsoid
 
-    pool_design       the best design for given directions
-    costs             what policies cost at a design; cost_bound: what the worst of all policies costs at the most
-    searched_design   the best design for all linear policies
-    instance, rho     a problem and both ends of its ρ_lin
-    complexity        everything the theory says of it, in one record: `measure_realizable`
+    pool_design     the best design for given directions
+    policy_search   the costs of policies at a design, a bound on the largest, and the best design for linear policies
+    sampler         a design computed on a sample of the contexts, and its propensities on all of them
+    complexity      ρ_lin and all theoretical quantities in one record: `measure_realizable`
 
-    population        the contexts of a certificate and what is compared on them
-    certificate       the claim; making: how it is made; verify: how it is rechecked, without the code that made it
-
-    sketch, sampler   a design made on enough of the contexts, and how it is played on all
-    state             what linear-rage knows between rounds; round_design: for what it designs the next
-    algorithm         the loop
+    certificate     the claim; `certify` makes it, `verify` rechecks it, sharing only `deviation`
+    algorithm       linear-rage: its state, the design of a round, and the loop
 """

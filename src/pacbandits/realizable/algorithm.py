@@ -1,12 +1,12 @@
-"""RAGE for rewards that are linear in known features: designs for the gaps seen so far, least squares, few rounds.
+"""RAGE for rewards that are linear in known features: designs for the estimated gaps, least squares, few rounds.
 
     until the certificate holds:
         p = argmin_p max_π ‖φ_π − φ_q‖²_{A(p)⁻¹} / (ε + Δ̂_π)²         over a list, or over all policies by search
         play about as many samples as the certificate still lacks
         θ̂ by least squares on all rounds, q its best policy; certify q             (pacbandits.realizable.certificate)
 
-The paper leaves an efficient algorithm for this setting open. Over all policies the argmax is free, as the best policy
-for a parameter is greedy; what is left is the worst direction, which is searched for.
+The paper leaves an efficient algorithm for this setting open. Over all policies the argmax is trivial, as the best
+policy for a parameter is greedy; the worst direction remains, and is searched for.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from pacbandits.realizable.sampler import DESIGN_TOLERANCE, GainSampler, Sketch,
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
 
-# What linear-rage knows between rounds, and what it plans for one.
+# The state of linear-rage between rounds, and its plan of a round.
 
 
 @dataclass(frozen=True, eq=False)
 class RealizableState(State):
-    """What every algorithm's state has, and
+    """The state of linear-rage: that of every algorithm, and
 
-    population: the contexts in coordinates that suit them.
+    population: the contexts in whitened coordinates.
     form: of the certificate.
-    price: what that form pays in the place of log(|Π|/δ).
+    price: the form's counterpart of log(|Π|/δ).
     moments: of all rounds.
     propensities (N, A): of the last design.
     prior (r, r): Λ of the certificate, once it is chosen.
@@ -63,19 +63,19 @@ class RealizableState(State):
 
     @property
     def seen(self) -> Moments:
-        """The moments, after a round at least."""
+        """The moments; there must have been a round."""
         assert self.moments is not None
         return self.moments
 
     @property
     def counted(self) -> Moments:
-        """Those of the rounds that the certificate counts."""
+        """The moments of the rounds that the certificate counts."""
         return self.seen.after(skipped_rounds(self.form))
 
 
 @dataclass(frozen=True, eq=False)
 class RealizablePlan(Plan):
-    """A round.
+    """The plan of a round.
 
     table (N, A): its propensities.
     prior (r, r): Λ, as it was chosen before the round.
@@ -85,21 +85,21 @@ class RealizablePlan(Plan):
     prior: FloatArray | None = field(kw_only=True)
 
 
-# How linear-rage designs a round: for which policies, how accurately, and how many samples the certificate lacks.
+# The design of a round: for which policies, how accurately, and how many samples the certificate still needs.
 
 
-# By how many standard errors gaps are taken to be smaller than they look.
+# Estimated gaps are reduced by this many standard errors.
 GAP_MARGIN_IN_STANDARD_ERRORS = 1.0
-# Policies are searched for in the ellipsoids that these multiples of the samples seen would leave.
+# Policies are searched for in the ellipsoids after these multiples of the current number of samples.
 SEARCHED_SAMPLE_MULTIPLES = (1.0, 4.0)
-# Searches for policies that a design serves too little.
+# Searches for policies with a larger cost than those of the design.
 MAX_DESIGN_SEARCHES = 3
 _MAX_LACKING_SAMPLES = 2.0**50
 _LACKING_SAMPLES_HALVINGS = 8
 
 
 def first_design(population: Population) -> SketchedDesign:
-    """A design that serves all policies alike, as nothing is known of their gaps."""
+    """Return a design of equal accuracy for all policies, as their gaps are unknown."""
     sketch = Sketch.of(population)
     if population.points is not None:
         pool = population.points - population.points.mean(axis=0)
@@ -110,7 +110,7 @@ def first_design(population: Population) -> SketchedDesign:
 
 
 def next_design(state: RealizableState, *, epsilon: float, noise: float, tell: Progress) -> SketchedDesign:
-    """A design for the gaps seen so far; noise: R²."""
+    """Return a design for the gaps estimated so far; noise: R²."""
     population, sketch = state.population, Sketch.of(state.population)
     assert state.propensities is not None
     parameter = state.seen.estimate()
@@ -150,9 +150,9 @@ def lacking_samples(
     noise: float,
     price: Callable[[FloatArray], float],
 ) -> float:
-    """How many samples of the design would make the certificate hold, if gaps are as they seem.
+    """Return the number of samples of the design that would make the certificate hold, if gaps are as estimated.
 
-    price: what is paid in the place of log(|Π|/δ) with this much information (r, r).
+    price: the counterpart of log(|Π|/δ) with this information (r, r).
     """
     seen = state.counted.information.sum(axis=0)
     gaps = np.maximum(-design.pool @ state.seen.estimate(), 0.0)
@@ -174,8 +174,8 @@ def lacking_samples(
 
 
 PILOT_SAMPLES_PER_DIMENSION, MIN_PILOT_SAMPLES = 10, 60
-# The size of a later round: this many times what the certificate is thought to lack, but no less and no more than these
-# shares of what was seen.
+# The size of a later round: this factor times the estimate of the samples still needed, within these shares of the
+# samples so far.
 LACKING_SAMPLES_FACTOR = 1.1
 MIN_ROUND_SHARE, MAX_ROUND_SHARE = 0.1, 1.5
 MIN_EPSILON = 1e-9
@@ -183,15 +183,15 @@ MIN_EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class LinearRage:
-    """Identify the best policy when `r(c, a) = ⟨φ(c, a), θ*⟩`, which is assumed.
+    """Identify the best policy, assuming `r(c, a) = ⟨φ(c, a), θ*⟩`.
 
-    Of a class that can be listed, the best policy of the list; for any other class, of all policies.
+    If the class can be listed, the best policy of the list; for any other class, of all policies.
 
-    epsilon: how far from the best the answer may be.
-    delta: the probability of being wrong.
+    epsilon: ε, the largest distance of the answer from the best.
+    delta: the error probability.
     rewards: their noise must have a sub-Gaussian proxy.
     pilot: the size of the first round.
-    sampled_contexts: how many contexts were drawn to stand for their distribution; None when it is known.
+    sampled_contexts: the number of contexts drawn to represent their distribution; None if it is known.
     """
 
     name: ClassVar[str] = "linear-rage"
@@ -229,7 +229,7 @@ class LinearRage:
         *,
         pilot: Annotated[int, About("the size of the first round; 0: 10 a dimension, or 60", least=0)] = 0,
     ) -> LinearRage:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(
             setting.epsilon,
             setting.delta,
@@ -240,7 +240,7 @@ class LinearRage:
 
     @property
     def rounds(self) -> int:
-        """Not known beforehand."""
+        """The number of rounds, which is not known in advance."""
         return 0
 
     @property
@@ -250,7 +250,7 @@ class LinearRage:
         return self.rewards.proxy
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RealizableState:
-        """Nothing seen."""
+        """Return the state before the first round."""
         policies = check_class(policies)
         check_contexts(contexts)
         greedy = policies.accepts_greedy
@@ -274,7 +274,7 @@ class LinearRage:
         )
 
     def design(self, state: RealizableState, *, progress: Progress | None = None) -> RealizablePlan | None:
-        """The next round."""
+        """Return the plan of the next round."""
         instance(state, RealizableState, name="state")
         if state.finished:
             return None
@@ -296,7 +296,7 @@ class LinearRage:
         return self._plan(state, design, samples=samples, prior=prior)
 
     def absorb(self, state: RealizableState, plan: Plan, log: Log) -> RealizableState:
-        """The state after the round."""
+        """Return the state after the round."""
         instance(state, RealizableState, name="state")
         if not isinstance(plan, RealizablePlan):
             raise InputError(f"{self.name} absorbs plans of its own, not a {type(plan).__name__}")
@@ -333,7 +333,7 @@ class LinearRage:
         )
 
     def result(self, state: RealizableState) -> Answer:
-        """The best policy so far, and what is certified of it."""
+        """Return the best policy so far, and its certificate."""
         certificate = state.certificate
         if certificate is None:
             words = "none: no round was played" if self.epsilon < 1 else "none needed: no two policies differ by 1"
@@ -354,7 +354,7 @@ class LinearRage:
         return RealizablePlan(number, self.epsilon, sampler, samples, 0, details, table=design.table, prior=prior)
 
     def _price(self, state: RealizableState, information: FloatArray, prior: FloatArray | None) -> float:
-        """What is paid in the place of log(|Π|/δ) with this much information (r, r)."""
+        """Return the counterpart of log(|Π|/δ) with this information (r, r)."""
         if prior is None or self.noise == 0:
             return state.price
         bound = self_normalised_bound(information, prior, noise=self.noise, delta=self.delta)
@@ -363,7 +363,7 @@ class LinearRage:
 
 
 def _best(policies: PolicyClass, population: Population, parameter: FloatArray) -> Policy:
-    """The best policy for a parameter: of the list, or greedy."""
+    """Return the best policy for a parameter: of the list, or greedy."""
     if population.points is not None and policies.lists_policies:
         return policies.policy(int(np.argmax(population.points @ parameter)))
     return GreedyPolicy(population.features, population.span.parameter(parameter))

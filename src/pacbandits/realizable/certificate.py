@@ -1,12 +1,12 @@
-"""The certificate for rewards that are linear in known features: what least squares proves of a policy.
+"""The certificate for rewards that are linear in known features, by least squares.
 
-Realizability, `r(c, a) = ⟨φ(c, a), θ*⟩`, is assumed, and printed: where it fails the claim may be wrong. Two forms, of
-which the one with the smaller price is chosen before anything is seen (pacbandits.confidence):
+Realizability, `r(c, a) = ⟨φ(c, a), θ*⟩`, is an assumption, and reported as one: if it fails, the claim may be wrong. Of
+two forms, the one with the smaller price is chosen before any data are seen (pacbandits.confidence):
 
     ellipsoid   over all policies: θ* lies in {θ : ‖V(θ̂ − θ)‖²_{(V + Λ)⁻¹} ≤ B}, and no θ there makes any policy better
                 than q by more than ε. Anytime-valid for rows after those that chose Λ.
-    list        over the policies of a list: π is refuted when a stake κ on each round's estimate of ⟨x_π, θ*⟩, taken
-                with the inverse of its variance, has won log(|Π|K/δ).
+    list        over the policies of a list: π is refuted when a stake κ on each round's estimate of ⟨x_π, θ*⟩,
+                weighted by its inverse variance, has won log(|Π|K/δ).
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ ASSUMPTIONS = (
 FIXED_LIST = "the form of the certificate, the list of policies and the stakes were fixed before the log was seen"
 FIXED_PRIOR = "the form of the certificate was fixed before the log was seen, and the prior before its second round"
 SEARCHED = "the search over directions, which is not exact, found the policy that may be best"
-# Of the stake ε/R², for policies that are ever farther from the best.
+# Multiples of the stake ε/R², for policies farther and farther from the best.
 STAKE_MULTIPLIERS = (1.0, 2.0, 4.0, 8.0)
 
 Form = Literal["ellipsoid", "list"]
 
 
 def skipped_rounds(form: Form) -> int:
-    """How many rounds only choose the prior of this form, and do not count."""
+    """Return the number of rounds that only choose the prior of this form, and do not count."""
     return 1 if form == "ellipsoid" else 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RealizableCertificate(Claim):
-    """What least squares has proven of a policy if rewards are linear: a `Claim`, and
+    """A certificate by least squares, if rewards are linear: a `Claim`, and
 
     proven_epsilon: bounds V* − V(q) without relying on the search over directions.
     form: see above.
-    listed: whether the policies were compared one by one; else q is compared with all policies.
+    listed: whether policies were compared one by one; else q is compared with all policies.
     features: φ.
     parameter (d,): θ̂.
     noise: R².
     log_size: log|Π|.
-    skipped: rounds that only chose the prior.
+    skipped: the number of rounds that only chose the prior.
     prior (d, d): Λ.
     stake: ε at which the stakes were set.
-    contexts_digest: of the contexts that it speaks of.
+    contexts_digest: of the contexts of the claim.
     """
 
     kind: ClassVar[str] = "pacbandits realizable certificate"
@@ -96,7 +96,7 @@ class RealizableCertificate(Claim):
 
     @property
     def exact(self) -> bool:
-        """Whether the claim does without the search."""
+        """Whether the claim does not rely on the search."""
         return self.listed or (self.certified and self.proven_epsilon <= self.epsilon)
 
     @property

@@ -1,4 +1,4 @@
-"""Making the certificate for linear rewards: what each of its two forms leaves possible, and the record of it."""
+"""Make the certificate for linear rewards: the largest gap that each of its two forms leaves possible."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from pacbandits.realizable.moments import Moments, Population
 from pacbandits.records import Log, Policy
 from pacbandits.records.log import digest_contexts, digest_log
 
-# What a search finds counts this many times, for what it may have missed.
+# The largest deviation found by a search is multiplied by this, for what the search may have missed.
 _SEARCH_ALLOWANCE_FACTOR = 1.01
-# With more contexts than this a search takes long, and a quick one from few starts comes first. What that finds has to
-# exceed the target by the factor for the long one to be left out.
+# With more contexts than this a search takes long, so a quick one from few starts comes first. If that finds more than
+# the factor times the target, the long one is skipped.
 _MAX_CONTEXTS_SEARCHED_AT_ONCE, _QUICK_SEARCH_STARTS, _HOPELESS_FACTOR = 2000, 16, 2.0
-# Policies whose mean features differ by no more than this in any coordinate are the same.
+# Policies whose mean features differ by at most this in every coordinate are equal.
 _SAME_POINT = 1e-12
-# What of the squares of rewards may be left of them by rounding alone.
+# The share of the squares of rewards that may be left by rounding alone.
 _MAX_ROUNDED_SQUARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What is to be certified, and how: fixed before the rows that count are seen.
+    """The terms of a certificate, fixed before the rows that count are seen.
 
-    epsilon: the distance that is asked for, at which the stakes of the list form are set.
-    delta: the probability of being wrong.
+    epsilon: the requested distance, at which the stakes of the list form are set.
+    delta: the error probability.
     noise: R².
     form: see `realizable.certificate`.
-    prior (r, r): Λ of an ellipsoid, in the coordinates of the span; None while it is not chosen.
+    prior (r, r): Λ of an ellipsoid, in the coordinates of the span; None until it is chosen.
     """
 
     epsilon: float
@@ -56,12 +56,12 @@ class Terms:
 
     @property
     def skipped(self) -> int:
-        """Rounds that only chose the prior, and do not count."""
+        """The number of rounds that only chose the prior, and do not count."""
         return skipped_rounds(self.form)
 
 
 def choose_form(policies: PolicyClass, *, dimension: int, delta: float) -> tuple[Form, float]:
-    """The form with the smaller price, and that price: what is paid in the place of log(|Π|/δ)."""
+    """Return the form with the smaller price, and that price: its counterpart of log(|Π|/δ)."""
     ellipsoid = ellipsoid_price(dimension, share=best_share(dimension, delta=delta), delta=delta)
     if policies.lists_policies:
         listed = list_price(log_size=policies.log_size, experts=len(STAKE_MULTIPLIERS), delta=delta)
@@ -73,10 +73,10 @@ def choose_form(policies: PolicyClass, *, dimension: int, delta: float) -> tuple
 def make_realizable_certificate(
     log: Log, moments: Moments, population: Population, policies: PolicyClass, *, reference: Policy, terms: Terms
 ) -> RealizableCertificate:
-    """What the data say of `reference` if rewards are linear. moments: of the log, a round at a time.
+    """Return the certificate of `reference`, assuming linear rewards. moments: of the log, by round.
 
     Raises:
-        InputError: When rewards scatter more about any linear function than the noise allows.
+        InputError: If rewards vary more about every linear function than the noise allows.
     """
     _check_residuals(log, moments, population, noise=terms.noise)
     own = reference(population.contexts)
@@ -115,10 +115,10 @@ def make_realizable_certificate(
 
 
 def _check_residuals(log: Log, moments: Moments, population: Population, *, noise: float) -> None:
-    """Raise when the residuals refute the noise (`pacbandits.confidence.residual_bound`)."""
+    """Raise if the residuals refute the noise (`pacbandits.confidence.residual_bound`)."""
     phi = population.span.coordinates(population.features.played(log.contexts, log.actions))
     left = log.rewards - phi @ moments.estimate()
-    # Once more, as what is left of a large sum has lost digits.
+    # One step of iterative refinement, as the first fit has lost digits.
     inverse = np.asarray(np.linalg.pinv(moments.information.sum(axis=0)), dtype=np.float64)
     left = left - phi @ (inverse @ ((phi * log.repeats[:, None]).T @ left))
     squares = float(log.repeats @ left**2)
@@ -132,10 +132,10 @@ def _check_residuals(log: Log, moments: Moments, population: Population, *, nois
 
 
 def certified_by_list(x: FloatArray, moments: Moments, *, log_size: float, terms: Terms) -> float:
-    """The largest `V(π) − V(q)` that the list form leaves possible; x (K, r): φ_π − φ_q.
+    """Return the largest `V(π) − V(q)` that the list form leaves possible; x (K, r): φ_π − φ_q.
 
-    Each round's ⟨x, θ̂_k⟩ errs as R²‖x‖²_k-sub-Gaussian noise, ‖x‖²_k its inverse information. A stake κ/‖x‖²_k on it,
-    which is known before the rewards are, wins `κ I(ε − ⟨x, θ̄⟩) − κ²R²I/2` with I = Σ 1/‖x‖²_k.
+    The error of each round's ⟨x, θ̂_k⟩ is R²‖x‖²_k-sub-Gaussian, ‖x‖²_k in its inverse information. A stake κ/‖x‖²_k on
+    it, which is known before the rewards are, wins `κ I(ε − ⟨x, θ̄⟩) − κ²R²I/2` with I = Σ 1/‖x‖²_k.
     """
     noise = terms.noise
     estimates, inverses = moments.each_round()
@@ -156,7 +156,7 @@ def certified_by_list(x: FloatArray, moments: Moments, *, log_size: float, terms
 
 
 def confidence_ellipsoid(moments: Moments, terms: Terms) -> FloatArray | None:
-    """C (r, r) with ‖θ̂ − θ*‖_{C⁻¹} ≤ 1, except with probability δ; None while a direction is unseen.
+    """Return C (r, r) with ‖θ̂ − θ*‖_{C⁻¹} ≤ 1, except with probability δ; None while a direction is unseen.
 
     `⟨x, θ̂ − θ*⟩ = xᵀV⁻¹S ≤ ‖V⁻¹x‖_{V + Λ} ‖S‖_{(V + Λ)⁻¹}`, so C = B V⁻¹(V + Λ)V⁻¹.
     """
@@ -171,10 +171,10 @@ def confidence_ellipsoid(moments: Moments, terms: Terms) -> FloatArray | None:
 def certified_by_ellipsoid(
     population: Population, parameter: FloatArray, shape: FloatArray, reference: IntArray, *, target: float
 ) -> tuple[float, float]:
-    """The largest `V(π) − V(q)` that the ellipsoid leaves possible: as far as is known, and at the most.
+    """Return the largest `V(π) − V(q)` that the ellipsoid leaves possible: as found by search, and an upper bound.
 
-    Of a listed class both are the maximum over its policies. What a search finds counts 1 % more. With many contexts,
-    as long as a quick search finds far more than the target, both are the bound.
+    For a listed class both are the maximum over its policies. A search's result is raised by 1 %. With many contexts,
+    if a quick search finds far more than the target, both are the upper bound.
     """
     if population.points is not None:
         x = population.points - population.mean(reference)

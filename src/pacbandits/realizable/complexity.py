@@ -1,4 +1,4 @@
-"""What a problem costs whose mean rewards are linear in known features, in one record."""
+"""The complexity of a problem whose mean rewards are linear in known features, in one record."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from pacbandits.realizable.policy_search import (
 )
 from pacbandits.realizable.pool_design import PoolOptions, solve_targets
 
-# A problem with linear rewards as its complexity sees it: features, gaps and policies where contexts can occur.
+# A problem with linear rewards: features, gaps and policies on the contexts that can occur.
 
 
-# Rewards are linear when least squares misses none by more than this, in the units of the largest (or of 1).
+# Rewards count as linear if every residual of least squares is at most this share of the largest reward (or of 1).
 _MAX_RESIDUAL = 1e-9
-# Differences of features up to this share of the features are rounding.
+# Differences of features up to this share of the features are rounding errors.
 ROUNDING_SHARE_OF_DIFFERENCES = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Policies, or single deviations, as points.
+    """Policies, or deviations in a single context, as points.
 
     x (K, r): φ_π − φ_{π*}.
     gaps (K,): Δ_π.
-    sizes (K,): Σ_c ν_c |x_{c,π(c)}|, what x is made of; it may cancel.
+    sizes (K,): Σ_c ν_c |x_{c,π(c)}|, the total of the terms of x, which may cancel.
     """
 
     x: FloatArray
@@ -86,7 +86,7 @@ class Instance:
 
     @classmethod
     def of(cls, truth: Truth, features: ArrayLike, policies: PolicyClass | None) -> Instance:
-        """For features (N, A, d); policies: a listed class, the trivial one, or None for all linear policies."""
+        """Return it for features (N, A, d); policies: a listed class, the trivial one, or None for all linear ones."""
         contexts, rewards = truth.population, truth.mean_rewards
         phi = floats(features, name="features", shape=(*rewards.shape, None))
         own = change_coordinates(phi, contexts.weights)
@@ -108,13 +108,13 @@ class Instance:
         return cls(own, rows, moved, relative, losses, parameter, best, value, listed, every)
 
     def single_deviations(self) -> Points:
-        """What deviates from π* in one context alone. Its weight, by which both x and Δ are scaled, is left out."""
+        """Return the deviations from π* in one context; its weight, a factor of both x and Δ, is left out."""
         x = self.relative.reshape(self.losses.size, self.own.rank)
         return Points(x, self.losses.reshape(-1), np.abs(x).max(axis=1, initial=0.0))
 
 
 def _points(actions: np.ndarray[Any, Any], weights: FloatArray, relative: FloatArray, losses: FloatArray) -> Points:
-    """Of policies that take these actions (K, n)."""
+    """Return the points of policies with these actions (K, n)."""
     table = np.ascontiguousarray(actions)
     rank = relative.shape[2]
     weighted = weights[:, None, None] * relative
@@ -127,7 +127,7 @@ def _points(actions: np.ndarray[Any, Any], weights: FloatArray, relative: FloatA
 
 
 def _fit(own: Coordinates, rewards: FloatArray) -> FloatArray:
-    """θ* in the coordinates `own`, or a sentence. There uniform exploration has the identity for its information."""
+    """Return θ* in the coordinates `own`, where uniform exploration has the identity as its information, or raise."""
     target = rewards[own.rows].reshape(-1)
     mass = np.repeat(own.weights, own.n_actions) / own.n_actions
     parameter = own.points.T @ (mass * target)
@@ -141,7 +141,7 @@ def _fit(own: Coordinates, rewards: FloatArray) -> FloatArray:
 
 
 def _table(truth: Truth, policies: PolicyClass | None) -> np.ndarray[Any, Any] | None:
-    """The actions (K, N) of a listed class; None for linear policies and for all."""
+    """Return the actions (K, N) of a listed class; None for linear policies and for all maps."""
     if policies is None:
         return None
     contexts, shape = truth.population, truth.mean_rewards.shape
@@ -172,13 +172,13 @@ def _table(truth: Truth, policies: PolicyClass | None) -> np.ndarray[Any, Any] |
 # hyperplane, so the linear policies just behind it deviate from π* only where x_{c,a} is parallel, and there ‖x‖/Δ is
 # the same. That makes N(A − 1) directions: a listed problem, and both ends of its bracket are theorems.
 #
-# **ε > 0.** Lists are exact as well. For the other classes `lower` is a theorem and `upper` was searched for
-# (`searched_design`); `proven` is a theorem at the same design (`cost_bound`), or 4r/ε² where that is less.
+# **ε > 0.** Lists are exact as well. For the other classes `lower` is a theorem and `upper` is found by search
+# (`policy_search`); `proven` is a theorem at the same design (`proven_cost`), or 4r/ε² if that is less.
 
 
 @dataclass(frozen=True)
 class SearchEffort:
-    """How long to look for the worst of policies that cannot be listed.
+    """The effort of the search for the worst of policies that cannot be listed.
 
     max_directions: evaluated in one search for policies.
     max_halved_cones: in the proof that none costs more.
@@ -193,14 +193,14 @@ FULL_EFFORT = SearchEffort()
 
 @dataclass(frozen=True, eq=False)
 class RhoBracket:
-    """A bracket on ρ, and what uniform exploration pays.
+    """A bracket on ρ, and the value at uniform exploration.
 
     lower, upper: its ends.
     proven: an upper end that is a theorem.
-    uniform: what uniform exploration pays.
+    uniform: the value at uniform exploration.
     propensities (N, A): the design of `upper`.
-    points (m, r): of policies looked at, where they were searched for.
-    note: a word on a special case.
+    points (m, r): of the policies that the search evaluated.
+    note: set in a special case.
     """
 
     lower: float
@@ -217,7 +217,7 @@ class RhoBracket:
 
 
 def minimax_rho(rank: int, *, epsilon: float) -> float:
-    """4r/ε² ≥ ρ_lin,ε, for features that span r dimensions (Theorem `realizable_upper`, second part).
+    """Return 4r/ε² ≥ ρ_lin,ε, for features that span r dimensions (Theorem `realizable_upper`, second part).
 
     ‖φ_π − φ_{π*}‖² ≤ 4 E max_a ‖φ(c, a)‖²_{A⁻¹}, and some design makes the expectation r (Kiefer and Wolfowitz).
     """
@@ -234,7 +234,7 @@ def measure_realizable_rho(
     known: FloatArray | None = None,
     effort: SearchEffort = FULL_EFFORT,
 ) -> RhoBracket:
-    """Both ends of ρ_lin,ε, or of ρ_lin,σ with noise (n, A). known (m, r): policies that were looked at before."""
+    """Return a bracket on ρ_lin,ε, or on ρ_lin,σ with noise (n, A). known (m, r): policies evaluated before."""
     where = change_coordinates(instance.features, instance.own.weights, noise=noise)
     if instance.listed is not None:
         return _measure_points(instance, where, instance.listed, epsilon=epsilon, tolerance=tolerance)
@@ -276,7 +276,7 @@ def measure_realizable_rho(
 def _measure_points(
     instance: Instance, where: Coordinates, points: Points, *, epsilon: float, tolerance: float
 ) -> RhoBracket:
-    """The same for given points."""
+    """Return the bracket for given points."""
     moved = points.x @ where.change
     same = _same(moved, points.sizes, where)
     if same.all():
@@ -293,7 +293,7 @@ def _measure_points(
 
 
 def _same(moved: FloatArray, sizes: FloatArray, where: Coordinates) -> BoolArray:
-    """Which of the vectors (K, r), made of parts of sizes (K,), are rounding."""
+    """Return which of the vectors (K, r), sums of terms of sizes (K,), are zero up to rounding."""
     rounding = ROUNDING_SHARE_OF_DIFFERENCES * sizes * np.abs(where.change).max(initial=0.0)
     return np.abs(moved).max(axis=1, initial=0.0) <= rounding
 
@@ -305,13 +305,13 @@ def _nothing(instance: Instance) -> RhoBracket:
 
 @dataclass(frozen=True, eq=False)
 class RealizableComplexity:
-    """What a problem with linear rewards costs. None: cannot be had, and `notes` says why under the same name.
+    """The complexity of a problem with linear rewards. A field that is None has its reason in `notes`.
 
-    What was measured:
+    The problem:
 
     policies: "listed", "linear" or "all".
     dimension: d, of the features.
-    rank: r, of what the features span.
+    rank: r, of the span of the features.
     n_policies: |Π|, of a listed class.
     log_size: log|Π|, or an upper bound on it.
     log_cover: of a cover of directions, see `log_cover`.
@@ -322,30 +322,30 @@ class RealizableComplexity:
     best_value: V(π*).
     best_actions (N,): π*.
 
-    Complexities at ε, and the same weighed by noise (`sigma`):
+    Complexities at ε, and weighted by noise (`sigma`):
 
-    rho_lower, rho_sigma_lower: not more than ρ, a theorem.
-    rho_upper, rho_sigma_upper: the largest cost of a policy found at the best design found.
-    rho_proven, rho_sigma_proven: an upper end that is a theorem; `upper` itself where `exact`.
-    rho_uniform, rho_sigma_uniform: what uniform exploration pays, found as `upper` is.
-    rho_minimax: 4r/ε², no ρ is larger.
+    rho_lower, rho_sigma_lower: a lower bound on ρ, a theorem.
+    rho_upper, rho_sigma_upper: the largest cost of a policy found, at the best design found.
+    rho_proven, rho_sigma_proven: an upper bound that is a theorem; `upper` itself if `exact`.
+    rho_uniform, rho_sigma_uniform: the value at uniform exploration, found as `upper` is.
+    rho_minimax: 4r/ε², an upper bound on every ρ.
     exact: whether both ends are theorems.
     propensities (N, A): the design of rho_upper.
 
     Numbers of samples:
 
-    lower_bound: what any algorithm needs, for ε = 0 and Gaussian noise.
-    minimax_bound: what suffices for every problem of this rank, up to a constant.
-    confidence_price: 2ρ_σ log(1/2.4δ), what confidence alone costs.
+    lower_bound: for any algorithm, at ε = 0 and with Gaussian noise.
+    minimax_bound: sufficient for every problem of this rank, up to a constant.
+    confidence_price: 2ρ_σ log(1/2.4δ), the price of confidence alone.
     union_price: 2ρ_σ(min(log cover, log|Π|) + log(1/δ)), with the best design.
     union_price_uniform: the same with uniform exploration.
 
-    How it went:
+    The computation:
 
-    converged: whether the brackets are as narrow as was asked.
-    tolerance: the relative gap that was asked for.
-    seconds: what it took.
-    notes: words on special cases, by the name of the field.
+    converged: whether the brackets are as narrow as requested.
+    tolerance: the requested relative gap.
+    seconds: its running time.
+    notes: remarks on special cases, by the name of the field.
     """
 
     policies: str
@@ -376,7 +376,7 @@ class RealizableComplexity:
     confidence_price: float
     union_price: float
     union_price_uniform: float
-    # How it went.
+    # The computation.
     converged: bool
     tolerance: float
     seconds: float
@@ -386,7 +386,7 @@ class RealizableComplexity:
     notes: dict[str, str] = field(default_factory=dict[str, str])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; an infinite number is the string "Infinity"."""
+        """Serialise to JSON-compatible values; an infinite number is the string "Infinity"."""
         arrays = {"best_actions", "propensities"}
         out = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in arrays}
         return {k: "Infinity" if isinstance(v, float) and math.isinf(v) else v for k, v in out.items()}
@@ -406,8 +406,8 @@ def measure_realizable(
     """Measure a problem whose mean rewards are linear in features (N, A, d).
 
     policies: a class that can be listed, the trivial one (every map from contexts to actions), or None for all linear
-    policies. tolerance: relative gap at which the brackets stop. effort: how long to search, where that is needed.
-    Raises `InputError` where mean rewards are not linear in the features, or the class is none of these.
+    policies. tolerance: relative gap at which the brackets stop. effort: of the search, if one is needed.
+    Raises `InputError` if mean rewards are not linear in the features, or the class is none of these.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("linear:dimension=2,actions=3,contexts=20")
@@ -474,16 +474,16 @@ def measure_realizable(
 
 
 def log_cover(rank: int, *, epsilon: float) -> float:
-    """r log(1 + 2/ε): the unit ball of any norm on R^r has an ε-net of at most (1 + 2/ε)^r points.
+    """Return r log(1 + 2/ε): the unit ball of any norm on R^r has an ε-net of at most (1 + 2/ε)^r points.
 
     The paper's union over d log(1/ε) (Theorem `realizable_upper`), with a constant. The norm is that of the design:
-    with directions v, ‖v‖_A ≤ 1, of which all ‖x_π‖_{A⁻¹} = max_v ⟨v, x_π⟩ are known up to a share ε from the net.
+    the net of directions v, ‖v‖_A ≤ 1, gives every ‖x_π‖_{A⁻¹} = max_v ⟨v, x_π⟩ up to a share ε.
     """
     return rank * math.log1p(2.0 / epsilon) if epsilon > 0 else np.inf
 
 
 def minimax_bound(rank: int, *, epsilon: float, delta: float) -> float:
-    """`d (d log(1/ε) + log(1/δ)) log(1/ε)/ε²`, Theorem `realizable_upper`, second part, with constant 1 and d = r.
+    """Return `d (d log(1/ε) + log(1/δ)) log(1/ε)/ε²`, Theorem `realizable_upper`, second part, with constant 1, d = r.
 
     log(1/ε) is taken to be at least log 2: one round.
     """
@@ -494,14 +494,14 @@ def minimax_bound(rank: int, *, epsilon: float, delta: float) -> float:
 
 
 def _doubt_lower_bound(truth: Truth, epsilon: float) -> str:
-    """Why the lower bound is no theorem here; nothing where it is."""
+    """Return why the lower bound is not a theorem here; "" if it is."""
     if epsilon > 0:
         return "a theorem for ε = 0 only"
     return "" if law_of(truth) is Law.GAUSSIAN else "a theorem for Gaussian noise only"
 
 
 def _log_size(instance: Instance, policies: PolicyClass | None) -> float:
-    """log|Π|. Linear policies are at most the cells of an arrangement: 2 Σ_{i<r} C(M − 1, i) for M hyperplanes."""
+    """Return log|Π|. Linear policies are at most the cells of an arrangement: 2 Σ_{i<r} C(M − 1, i), M hyperplanes."""
     if policies is not None:
         return policies.log_size
     n, n_actions = instance.losses.shape

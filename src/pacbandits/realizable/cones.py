@@ -1,9 +1,8 @@
-"""Branch and bound over directions: cones that hold every direction between them, halved where their bounds are large.
+"""Branch and bound over directions: cones that cover all directions, halved where their bounds are large.
 
-A convex function on a cone is bounded by what it is at the cone's corners, the more tightly the narrower the cone. The
-search begins with the 2^d orthants. How a cone is bounded, what bound is low enough and which cones are halved next is
-for the caller to say: `deviation` asks whether a target can be proven, `cost_bound` for the least bound within an
-effort.
+A convex function on a cone is bounded by its values at the cone's corners, the more tightly the narrower the cone. The
+search begins with the 2^d orthants. The caller defines how a cone is bounded, which bound is low enough and which
+cones are halved next: `deviation` tries to prove a target, `policy_search` seeks the least bound within an effort.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 
 
 class ConeProblem(Protocol):
-    """What is to be bounded over all unit vectors, and how long it may take."""
+    """A function to be bounded over all unit vectors, with its effort."""
 
     def heights(self, vectors: FloatArray) -> FloatArray:
-        """What `bounds` needs to know of each unit vector (m, d) that becomes a corner: (m,). Asked once for each."""
+        """Return what `bounds` needs of each unit vector (m, d) that becomes a corner: (m,). Called once for each."""
         ...
 
     def bounds(self, corners: FloatArray, heights: FloatArray) -> FloatArray:
-        """Upper bounds (K,) over the unit vectors in cones of corners (K, d, d), given their heights (K, d)."""
+        """Return upper bounds (K,) over the unit vectors in cones of corners (K, d, d), given their heights (K, d)."""
         ...
 
     def enough(self) -> float:
-        """The bound below which a cone is left alone; it may only rise."""
+        """Return the bound below which a cone is not halved; it may only rise."""
         ...
 
     def choose(self, bounds: FloatArray, *, halved: int) -> IntArray:
-        """Which of the cones to halve next, of those with bounds (K,) above `enough`; none to stop.
+        """Return which cones to halve next, of those with bounds (K,) above `enough`; none to stop.
 
-        halved: how many cones were halved so far.
+        halved: the number of cones halved so far.
         """
         ...
 
@@ -45,7 +44,7 @@ class Cones:
     """K cones of directions of R^d.
 
     corners (K, d, d): unit vectors.
-    heights (K, d): what the problem said of them.
+    heights (K, d): the problem's `heights` at the corners.
     bounds (K,): upper bounds over the unit vectors in each cone.
     """
 
@@ -68,7 +67,7 @@ class Cones:
 
 
 def bound_directions(problem: ConeProblem, *, dimension: int) -> float:
-    """An upper bound over all unit vectors of R^d: the largest of the cones', once none is to be halved any more."""
+    """Return an upper bound over all unit vectors of R^d: the largest of the cones', once none is to be halved."""
     cones = _orthants(problem, dimension)
     settled, halved = -np.inf, 0
     while True:
@@ -92,7 +91,7 @@ def _orthants(problem: ConeProblem, d: int) -> Cones:
 
 
 def _halves(problem: ConeProblem, cones: Cones) -> Cones:
-    """Either half of each cone, cut in the middle of its longest edge."""
+    """Return both halves of each cone, cut in the middle of its longest edge."""
     d = cones.corners.shape[1]
     cosines = cones.corners @ cones.corners.transpose(0, 2, 1) + 2.0 * np.eye(d)
     first, second = np.divmod(cosines.reshape(len(cones), -1).argmin(axis=1), d)
@@ -103,5 +102,5 @@ def _halves(problem: ConeProblem, cones: Cones) -> Cones:
     both = cones.followed_by(cones)
     for half, replaced in ((rows, first), (len(cones) + rows, second)):
         both.corners[half, replaced], both.heights[half, replaced] = middles, heights
-    # What a cone was bounded by bounds its halves, too.
+    # The bound of a cone bounds its halves, too.
     return Cones(both.corners, both.heights, np.minimum(problem.bounds(both.corners, both.heights), both.bounds))

@@ -1,12 +1,12 @@
-"""How much better than q any policy may be, when all that is known of the parameter is an ellipsoid.
+"""The largest gain over q of any policy, when the parameter is only known to lie in an ellipsoid.
 
     max_π  max_{θ : ‖θ − θ̂‖_{C⁻¹} ≤ 1} ⟨x_π, θ⟩  =  max_π ⟨x_π, θ̂⟩ + ‖x_π‖_C
     x_π = φ_π − φ_q = Σ_c ν_c (φ(c, π(c)) − φ(c, q(c)))
 
-For given θ the best policy takes `argmax_a ⟨φ(c, a), θ⟩`, and for a given policy the worst θ is known, so the two can
-be sought in turn: no step makes the value smaller, but where it ends may be a local maximum.
+For a given θ the best policy takes `argmax_a ⟨φ(c, a), θ⟩`, and for a given policy the worst θ is known, so the two are
+alternated: no step makes the value smaller, but the end may be a local maximum.
 
-From above there are two bounds. By the triangle inequality the sum over contexts of `max_a ⟨x, θ̂⟩ + ‖x‖_C`, about d
+There are two upper bounds. By the triangle inequality, the sum over contexts of `max_a ⟨x, θ̂⟩ + ‖x‖_C`, about d
 times too large once q is nearly right. And, in few dimensions, branch and bound: with C = LLᵀ and θ = θ̂ + Lu the value
 is the maximum over unit vectors u of the convex `F(u) = Σ_c ν_c max_a ⟨x, θ̂ + Lu⟩`. The unit vectors in the cone of
 v_1, …, v_d lie in the simplex of 0, sv_1, …, sv_d, where s = ‖n‖ for the n with ⟨n, v_i⟩ = 1, so F is at most the
@@ -24,7 +24,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.realizable.cones import bound_directions
 
-# Random directions to search from, beside both ends of every axis: more of them where a step of all costs little.
+# Random directions to start from, besides both ends of every axis: more of them if a step of all costs little.
 _MIN_STARTS, _MAX_STARTS, _STEP_MULTIPLICATIONS = 96, 500, 5e6
 _MAX_STEPS = 60
 _FIRST_SEARCHED_CONTEXTS = 2000
@@ -33,11 +33,11 @@ _MAX_PROOF_DIMENSION, _PROOF_MULTIPLICATIONS = 12, 5e8
 
 @dataclass(frozen=True, eq=False)
 class LargestDeviation:
-    """How much better than q any policy may be.
+    """The largest gain over q of any policy.
 
     value: the largest found.
     proven: an upper bound on it.
-    points (m, d): x_π of where the searches ended.
+    points (m, d): x_π at the ends of the searches.
     """
 
     value: float
@@ -46,7 +46,7 @@ class LargestDeviation:
 
 
 class DeviationTask(NamedTuple):
-    """F, on the n contexts where some θ of the ellipsoid prefers another action than q's.
+    """The data of F, on the n contexts where some θ of the ellipsoid prefers another action than q's.
 
     weights (n,): ν.
     gains (n, A): ⟨x, θ̂⟩.
@@ -63,7 +63,7 @@ class Response(NamedTuple):
 
     gain (s,): Σ ν ⟨x, θ̂⟩.
     spread (s, d): Σ ν Lᵀx.
-    actions (s, n): what it does.
+    actions (s, n): its actions.
     """
 
     gain: FloatArray
@@ -81,10 +81,10 @@ def largest_deviation(
     starts: int | None = None,
     target: float | None = None,
 ) -> LargestDeviation:
-    """The largest `⟨x_π, θ̂⟩ + ‖x_π‖_C` over all policies, by search; θ̂ = parameter (d,), C = shape (d, d).
+    """Return the largest `⟨x_π, θ̂⟩ + ‖x_π‖_C` over all policies, by search; θ̂ = parameter (d,), C = shape (d, d).
 
-    phi (N, A, d), weights (N,), reference (N,): q's actions. target: a value that one would like to prove it is below;
-    branch and bound is tried if the search has not found more.
+    phi (N, A, d), weights (N,), reference (N,): q's actions. target: an upper bound to prove; branch and bound is tried
+    if the search has not found more.
     """
     rows = np.arange(len(phi))
     root = _root(shape)
@@ -94,7 +94,7 @@ def largest_deviation(
     turned = turned - turned[rows, reference][:, None, :]
     bounds = gains + np.linalg.norm(turned, axis=2)
     proven = float(weights @ bounds.max(axis=1))
-    # Where no θ of the ellipsoid prefers another action, every policy of interest acts like q.
+    # Where no θ of the ellipsoid prefers another action, every relevant policy acts like q.
     alive = (bounds.max(axis=1) > 0) & (weights > 0)
     if not alive.any():
         return LargestDeviation(0.0, proven, np.empty((0, phi.shape[2])))
@@ -105,7 +105,7 @@ def largest_deviation(
     ends = _search(task, starts=starts)
     values = ends.gain + np.linalg.norm(ends.spread, axis=1)
     value = max(float(values.max()), 0.0)
-    # What branch and bound has for a bound on its way depends on coordinates; that it got below the target does not.
+    # The intermediate bounds of branch and bound depend on coordinates; that it reached the target does not.
     if target is not None and value <= target < proven and _proves(task, target=target):
         proven = target
     moved = (phi[alive] - phi[rows, reference][alive][:, None, :])[np.arange(len(nu))[None, :], ends.actions]
@@ -114,9 +114,9 @@ def largest_deviation(
 
 @dataclass(frozen=True, eq=False)
 class _Proof:
-    """Whether F is at most the target on all unit vectors; see above and `cones`.
+    """The proof that F is at most the target on all unit vectors; see above and `cones`.
 
-    most_cones: that may be looked at.
+    most_cones: the largest number of cones to evaluate.
     """
 
     task: DeviationTask
@@ -124,11 +124,11 @@ class _Proof:
     most_cones: float
 
     def heights(self, vectors: FloatArray) -> FloatArray:
-        """Of no use here, as F is needed farther out than at the corners."""
+        """Return zeros: F is needed farther out than at the corners."""
         return np.zeros(len(vectors))
 
     def bounds(self, corners: FloatArray, heights: FloatArray) -> FloatArray:
-        """max_i F(sv_i)."""
+        """Return max_i F(sv_i)."""
         m, d, _ = corners.shape
         normals = np.linalg.solve(corners, np.ones((m, d, 1)))[:, :, 0]
         stretch = np.linalg.norm(normals, axis=1)
@@ -141,13 +141,13 @@ class _Proof:
         return self.target
 
     def choose(self, bounds: FloatArray, *, halved: int) -> IntArray:
-        """All, or none where looking at their halves would be too much."""
+        """Return all, or none if evaluating their halves would exceed the limit."""
         looked_at = 2 ** self.task.turned.shape[2] + 2 * halved
         return np.arange(len(bounds) if looked_at + 2 * len(bounds) <= self.most_cones else 0)
 
 
 def _proves(task: DeviationTask, *, target: float) -> bool:
-    """Whether branch and bound, within its effort, shows F to be at most the target on all unit vectors."""
+    """Return whether branch and bound, within its effort, proves F at most the target on all unit vectors."""
     d = task.turned.shape[2]
     most_cones = _PROOF_MULTIPLICATIONS / (task.turned.size * d)
     if d > _MAX_PROOF_DIMENSION or 2**d > most_cones or float(task.weights @ task.gains.max(axis=1)) > target:
@@ -156,7 +156,7 @@ def _proves(task: DeviationTask, *, target: float) -> bool:
 
 
 def _search(task: DeviationTask, *, starts: int) -> Response:
-    """Where the distinct searches end. Of many contexts, some are searched first, and all from where those ended."""
+    """Return the distinct ends of searches. With many contexts, a sample is searched first, to find starts for all."""
     d = task.turned.shape[2]
     rng = np.random.default_rng(0)
     directions = rng.standard_normal((starts, d))
@@ -170,7 +170,7 @@ def _search(task: DeviationTask, *, starts: int) -> Response:
 
 
 def _climb(task: DeviationTask, directions: FloatArray) -> Response:
-    """Where the distinct searches from these directions (s, d) end."""
+    """Return the distinct ends of the searches from these directions (s, d)."""
     length = np.linalg.norm(directions, axis=1, keepdims=True)
     best = _respond(task, directions / np.where(length > 0, length, 1.0))
     moving = np.arange(len(directions))
@@ -190,7 +190,7 @@ def _climb(task: DeviationTask, directions: FloatArray) -> Response:
 
 
 def _respond(task: DeviationTask, directions: FloatArray) -> Response:
-    """The best policy for each direction (s, d), with its sums."""
+    """Return the best policy for each direction (s, d), with its sums."""
     count = len(directions)
     out = Response(
         np.zeros(count),
@@ -223,6 +223,6 @@ def _fill_response(task: DeviationTask, directions: FloatArray, out: Response, s
 
 
 def _root(shape: FloatArray) -> FloatArray:
-    """L with LLᵀ = C, for a C that may be singular."""
+    """Return L with LLᵀ = C, for a C that may be singular."""
     values, vectors = np.linalg.eigh((shape + shape.T) / 2.0)
     return vectors * np.sqrt(np.maximum(values, 0.0))

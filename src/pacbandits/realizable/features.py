@@ -1,4 +1,4 @@
-"""Coordinates of features in which uniform exploration has the identity for its information."""
+"""Coordinates of features in which uniform exploration has the identity as its information."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import BoolArray, FloatArray, floats, probabilities
 from pacbandits.errors import InputError
 
-# Information matrices and the lengths they give to vectors.
+# Information matrices, and lengths of vectors in them.
 
 
 def information_of(phi: FloatArray, weights: FloatArray, propensities: FloatArray) -> FloatArray:
-    """A(p) = Σ ν p φφᵀ (r, r), for φ (N, A, r), ν (N,) and p (N, A)."""
+    """Return A(p) = Σ ν p φφᵀ (r, r), for φ (N, A, r), ν (N,) and p (N, A)."""
     flat = phi.reshape(-1, phi.shape[2])
     return (flat * (weights[:, None] * propensities).reshape(-1, 1)).T @ flat
 
 
 def pseudo_inverse(matrix: FloatArray) -> FloatArray:
-    """Of a symmetric matrix (r, r), which may be singular."""
+    """Return the pseudo-inverse of a symmetric matrix (r, r), which may be singular."""
     return np.asarray(np.linalg.pinv(matrix, hermitian=True), dtype=np.float64)
 
 
 def squared_lengths(vectors: FloatArray, form: FloatArray) -> FloatArray:
-    """xᵀQx (m,) for vectors (m, r) and Q (r, r)."""
+    """Return xᵀQx (m,) for vectors (m, r) and Q (r, r)."""
     return np.maximum(((vectors @ form) * vectors).sum(axis=1), 0.0)
 
 
-# The two steps to coordinates in which uniform exploration has the identity for its information.
+# The two steps to coordinates in which uniform exploration has the identity as its information.
 #
-#     1. what features span: the singular vectors of the features, each divided by its largest entry
+#     1. the span of the features: their singular vectors, after dividing each feature by its largest entry
 #     2. within that span the triangle R with `RᵀR = E_ν mean_a xxᵀ`, so that x R⁻¹ is white
 #
-# Two records are built on them. `Coordinates` serve a design, whose value does not depend on coordinates: they follow
-# features as far as doubles can, may divide by noise, and drop what is known without it. The `Span` of a certificate
-# refuses features that least squares could not tell apart, and knows the way back, as what it certifies is spelled out
-# in the features that were given. Verification has its own steps (`realizable.verify`), to be independent of these.
+# Two records use them. `Coordinates` serve a design, whose value does not depend on coordinates: they follow features
+# to the precision of doubles, may divide by noise, and drop directions known without noise. The `Span` of a certificate
+# rejects features that least squares could not distinguish, and maps back, as the certificate is stated in the original
+# features. Verification has its own steps (`realizable.verify`), to be independent of these.
 
 
 def largest_entries(rows: FloatArray) -> FloatArray:
-    """The largest absolute entry of each column (d,), and 1 where a column is zero: what to divide columns by."""
+    """Return the largest absolute entry of each column (d,), or 1 if a column is zero: the divisors of columns."""
     scales = np.abs(rows).max(axis=0, initial=0.0)
     scales[scales == 0] = 1.0
     return scales
 
 
 def singular_vectors(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Right singular vectors (d, q) of rows (m, d) that are not all zero, and singular values (q,), largest first."""
+    """Return right singular vectors (d, q) of rows (m, d) that are not all zero, and singular values, largest first."""
     _, values, vectors = np.linalg.svd(np.linalg.qr(rows, mode="r"))
     return vectors[: len(values)].T, values
 
@@ -56,10 +56,10 @@ def singular_vectors(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
 def whiten(
     points: FloatArray, weights: FloatArray, *, min_diagonal_share: float, trouble: str
 ) -> tuple[FloatArray, FloatArray]:
-    """R (r, r), and its inverse, for points x (n·A, r) of n contexts with these weights (n,).
+    """Return R (r, r), and its inverse, for points x (n·A, r) of n contexts with these weights (n,).
 
-    min_diagonal_share: how small a diagonal entry of R may be, as a share of the largest.
-    trouble: what a smaller one means, in words.
+    min_diagonal_share: the smallest allowed diagonal entry of R, as a share of the largest.
+    trouble: the error message for a smaller one.
     """
     n_actions = len(points) // len(weights)
     weighted = points * np.sqrt(np.repeat(weights, n_actions) / n_actions)[:, None]
@@ -72,18 +72,18 @@ def whiten(
     return triangle, np.asarray(np.linalg.inv(triangle), dtype=np.float64)
 
 
-# The space that features span, in the coordinates of a certificate.
+# The span of the features, in the coordinates of a certificate.
 
 
 # Singular values of the features, each scaled by its largest entry, as shares of the largest: up to the first they are
-# rounding, and up to the second too small to compute with.
+# rounding errors, and up to the second too small to compute with.
 _MAX_ROUNDING_SHARE, _MAX_COLLINEAR_SHARE = 1e-13, 1e-9
 _MAX_FEATURE = 1e100
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Coordinates Bᵀφ for the space that features span.
+    """Coordinates Bᵀφ for the span of the features.
 
     basis (d, r): B.
     back (r, d): `φ = backᵀ Bᵀφ` for the features of the span.
@@ -96,7 +96,7 @@ class Span:
 
     @classmethod
     def of(cls, phi: FloatArray, weights: FloatArray) -> Span:
-        """The span of φ (N, A, d) over contexts that occur, with `E_ν mean_a (Bᵀφ)(Bᵀφ)ᵀ` the identity."""
+        """Return the span of φ (N, A, d) over contexts that occur, with `E_ν mean_a (Bᵀφ)(Bᵀφ)ᵀ` the identity."""
         flat = phi.reshape(-1, phi.shape[2])
         if not flat.any():
             raise InputError("the features are zero everywhere, so nothing can be learnt; give other features")
@@ -125,30 +125,30 @@ class Span:
         return self.basis.shape[1]
 
     def coordinates(self, phi: FloatArray) -> FloatArray:
-        """Bᵀφ (…, r)."""
+        """Return Bᵀφ (…, r)."""
         return phi @ self.basis
 
     def spelled_out(self, form: FloatArray) -> FloatArray:
-        """A quadratic form (r, r) on coordinates as one (d, d) on features."""
+        """Return a quadratic form (r, r) on coordinates as one (d, d) on features."""
         return self.back.T @ form @ self.back
 
     def parameter(self, own: FloatArray) -> FloatArray:
-        """θ (d,) that gives every feature of the span the value that `own` (r,) gives its coordinates."""
+        """Return θ (d,) that gives every feature of the span the value that `own` (r,) gives its coordinates."""
         return self.basis @ own
 
 
-# Coordinates for linear features in which uniform exploration has the identity for its information.
+# Coordinates of features for designs, in which uniform exploration has the identity as its information.
 #
 # Features may be collinear, span only a part of R^d, or differ in size by many powers of ten. Values ‖x‖²_{A⁻¹} do not
 # depend on coordinates, so they are computed where A is well conditioned: A(p) is at least as large as the share of
 # uniform exploration in p, times the identity.
 
 
-# Singular values up to this share of the largest are rounding: the features do not span that direction.
+# Singular values up to this share of the largest are rounding errors: the features do not span that direction.
 _MAX_RANK_ROUNDING = 1e-10
 # A direction whose information has a root below this share of the largest cannot be resolved by doubles.
 _MIN_RESOLVED_SHARE = 1e-14
-# Noise variances up to this share of the largest count as none.
+# Noise variances up to this share of the largest count as zero.
 MAX_NOISELESS_SHARE = 1e-12
 
 
@@ -160,8 +160,8 @@ class Coordinates:
     weights (n,): ν.
     rows (N,): which contexts can occur.
     change (d, r): takes vectors of R^d to these coordinates.
-    span (d, q): orthonormal, what features span; q ≥ r, as what rewards without noise teach at once is left out of r.
-    scales (d,): the sizes by which coordinates of R^d are divided before.
+    span (d, q): an orthonormal basis of the features' span; q ≥ r, as directions learned without noise are not in r.
+    scales (d,): the divisors of the coordinates of R^d.
     n_actions: A.
     """
 
@@ -187,7 +187,7 @@ class Coordinates:
         return len(self.rows), self.n_actions
 
     def move(self, vectors: FloatArray) -> FloatArray:
-        """Vectors (K, d) of the features' span in these coordinates, (K, r)."""
+        """Return vectors (K, d) of the features' span in these coordinates, (K, r)."""
         scaled = vectors / self.scales
         outside = np.abs(scaled - (scaled @ self.span) @ self.span.T).max(axis=1, initial=0.0)
         bad = outside > 1e-7 * np.maximum(np.abs(scaled).max(axis=1, initial=0.0), 1.0)
@@ -199,36 +199,36 @@ class Coordinates:
         return vectors @ self.change
 
     def information(self, propensities: FloatArray) -> FloatArray:
-        """A(p) (r, r), for p (n, A)."""
+        """Return A(p) (r, r), for p (n, A)."""
         mass = (propensities * self.weights[:, None]).reshape(-1, 1)
         return self.points.T @ (self.points * mass)
 
     def gains(self, matrix: FloatArray) -> FloatArray:
-        """φᵀGφ/σ² as (n, A), for G (r, r) symmetric and without negative eigenvalues."""
+        """Return φᵀGφ/σ² as (n, A), for G (r, r) symmetric and positive semidefinite."""
         values, vectors = np.linalg.eigh(matrix)
         roots = self.points @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         return np.einsum("ij,ij->i", roots, roots).reshape(-1, self.n_actions)
 
     def uniform(self) -> FloatArray:
-        """Uniform propensities (n, A)."""
+        """Return uniform propensities (n, A)."""
         return np.full((len(self.weights), self.n_actions), 1.0 / self.n_actions)
 
     def spread(self, propensities: FloatArray) -> FloatArray:
-        """Propensities (n, A) on all N contexts; uniform on those that cannot occur."""
+        """Return propensities (n, A) extended to all N contexts; uniform on those that cannot occur."""
         out = np.full(self.shape, 1.0 / self.n_actions)
         out[self.rows] = propensities
         return out
 
     def gather(self, propensities: FloatArray) -> FloatArray:
-        """Propensities (N, A) on the contexts that can occur."""
+        """Return propensities (N, A) restricted to the contexts that can occur."""
         return propensities[self.rows]
 
 
 def change_coordinates(features: ArrayLike, weights: ArrayLike, *, noise: ArrayLike | None = None) -> Coordinates:
-    """Coordinates for features (N, A, d), contexts of weights (N,), and noise variances (N, A), ones by default.
+    """Return coordinates for features (N, A, d), context weights (N,), and noise variances (N, A), by default ones.
 
-    A reward without noise tells ⟨φ, θ⟩ once and for all, with as little probability as one likes: such directions are
-    divided out, which gives the infimum over designs exactly.
+    A reward without noise determines ⟨φ, θ⟩ at once, at any positive probability: such directions are divided out,
+    which gives the infimum over designs exactly.
     """
     phi = floats(features, name="features", shape=(None, None, None))
     n, n_actions, d = phi.shape
@@ -256,7 +256,7 @@ def change_coordinates(features: ArrayLike, weights: ArrayLike, *, noise: ArrayL
 
 
 def row_span(flat: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """An orthonormal basis (d, q) of the span of the rows, and the singular values (q,)."""
+    """Return an orthonormal basis (d, q) of the span of the rows, and the singular values (q,)."""
     if not flat.any():
         return np.empty((flat.shape[1], 0)), np.empty(0)
     vectors, sizes = singular_vectors(flat)
@@ -272,7 +272,7 @@ def _variances(noise: ArrayLike, *, shape: tuple[int, int]) -> FloatArray:
 
 
 def _weigh(points: FloatArray, change: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Points φ/σ (m, r), without the directions that rewards without noise teach, and the change (d, r) to match."""
+    """Return points φ/σ (m, r), without the directions that noiseless rewards determine, and the change (d, r)."""
     sure = variances <= MAX_NOISELESS_SHARE * variances.max(initial=0.0)
     if sure.any() and points.shape[1]:
         known, _ = row_span(points[sure])

@@ -1,4 +1,4 @@
-"""What a log says of a linear reward, and the contexts that a certificate speaks of."""
+"""The moments of a log for linear rewards, and the contexts of a certificate."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pacbandits.policies.features import FeatureMap
 from pacbandits.realizable.features import Span
 from pacbandits.records import Contexts, Log
 
-# What a log says of a linear reward: information and moments, a round at a time, in the span of the features.
+# Information and moments of a log, by round, in the span of the features.
 
 
-# Information whose least eigenvalue is no larger than this share of the largest leaves a direction unseen.
+# If the smallest eigenvalue of the information is at most this share of the largest, a direction is unseen.
 _MAX_SINGULAR_SHARE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What each of K rounds says.
+    """The moments of K rounds.
 
     information (K, r, r): Σ φφᵀ.
     totals (K, r): Σ φ r.
@@ -36,13 +36,13 @@ class Moments:
 
     @classmethod
     def of(cls, log: Log, features: FeatureMap, span: Span) -> Moments:
-        """The moments of a log, its rounds in the order of their numbers."""
+        """Return the moments of a log, its rounds in the order of their numbers."""
         numbers = np.unique(log.rounds)
         parts = [_moments(log.only(log.rounds == number), features, span) for number in numbers]
         return cls(np.stack([p[0] for p in parts]), np.stack([p[1] for p in parts]), np.array([p[2] for p in parts]))
 
     def followed_by(self, later: Moments) -> Moments:
-        """These rounds and then the other's."""
+        """Return these rounds followed by the other's."""
         return Moments(
             np.concatenate([self.information, later.information]),
             np.concatenate([self.totals, later.totals]),
@@ -50,7 +50,7 @@ class Moments:
         )
 
     def after(self, rounds: int) -> Moments:
-        """Without the first rounds."""
+        """Return the moments without the first rounds."""
         return Moments(self.information[rounds:], self.totals[rounds:], self.samples[rounds:])
 
     @property
@@ -60,12 +60,12 @@ class Moments:
         return len(self.samples) == 0 or bool(values[0] <= _MAX_SINGULAR_SHARE * max(values[-1], 1e-300))
 
     def estimate(self) -> FloatArray:
-        """Least squares over all rounds (r,); of least length where the information is singular."""
+        """Return the least-squares estimate over all rounds (r,); of minimum norm if the information is singular."""
         inverse = np.asarray(np.linalg.pinv(self.information.sum(axis=0), rcond=_MAX_SINGULAR_SHARE), dtype=np.float64)
         return inverse @ self.totals.sum(axis=0)
 
     def each_round(self) -> tuple[FloatArray, FloatArray]:
-        """Estimates (K, r) and inverse information (K, r, r) of the rounds that see every direction."""
+        """Return estimates (K, r) and inverse information (K, r, r) of the rounds that see every direction."""
         values = np.linalg.eigvalsh(self.information)
         whole = values[:, 0] > _MAX_SINGULAR_SHARE * np.maximum(values[:, -1], 1e-300)
         inverse = np.asarray(np.linalg.inv(self.information[whole]), dtype=np.float64)
@@ -73,7 +73,7 @@ class Moments:
 
 
 def played_coordinates(log: Log, features: FeatureMap, span: Span) -> FloatArray:
-    """φ(c_i, a_i) of the rows of a log, in the coordinates of the span (n, r); a sentence where it lies outside."""
+    """Return φ(c_i, a_i) of the rows of a log, in the coordinates of the span (n, r); raise if it lies outside."""
     phi = features.played(log.contexts, log.actions)
     own = span.coordinates(phi)
     missed = np.abs(phi - own @ span.back).max(axis=0, initial=0.0)
@@ -90,18 +90,18 @@ def _moments(log: Log, features: FeatureMap, span: Span) -> tuple[FloatArray, Fl
     return weighted.T @ own, weighted.T @ log.rewards, log.samples
 
 
-# The contexts that a certificate for linear rewards speaks of, and what is to be compared on them.
+# The contexts of a certificate for linear rewards, and the policies that are compared on them.
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The contexts that can occur and what is to be compared on them, in the coordinates of the span.
+    """The contexts that can occur and the policies that are compared, in the coordinates of the span.
 
     contexts: N of them.
     features: φ.
     span: of the features.
     phi (N, A, r): φ, in its coordinates.
-    points (|Π|, r): φ_π of a listed class, None for all policies.
+    points (|Π|, r): φ_π of a listed class; None for all policies.
     """
 
     contexts: Contexts
@@ -112,7 +112,7 @@ class Population:
 
     @classmethod
     def of(cls, policies: PolicyClass, contexts: Contexts, features: FeatureMap) -> Population:
-        """For a class that can be listed, its policies; for any other, all policies."""
+        """Return the population with the policies of a class that can be listed; for any other, with all policies."""
         here = contexts.only(contexts.weights > 0)
         phi = features(here)
         span = Span.of(phi, here.weights)
@@ -127,11 +127,11 @@ class Population:
         return np.arange(len(self.phi))
 
     def mean(self, actions: IntArray) -> FloatArray:
-        """φ_π (r,) of the policy that takes these actions (N,)."""
+        """Return φ_π (r,) of the policy with these actions (N,)."""
         return self.contexts.weights @ self.phi[self.rows, actions]
 
 
 def mean_features(phi: FloatArray, weights: FloatArray, actions: np.ndarray[Any, Any]) -> FloatArray:
-    """φ_π = Σ_c ν_c φ(c, π(c)) (K, d) for every row of a table of actions (K, N)."""
+    """Return φ_π = Σ_c ν_c φ(c, π(c)) (K, d) for every row of a table of actions (K, N)."""
     rows = np.arange(len(phi))
     return np.stack([weights @ phi[rows, own] for own in actions])

@@ -1,4 +1,4 @@
-"""The ratio form over all linear policies: a pool, a search for costly policies, and a bound on what it missed."""
+"""The ratio form over all linear policies: a pool, a search for costly policies, and a bound on all others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pacbandits.realizable.cones import bound_directions
 from pacbandits.realizable.features import Coordinates, row_span
 from pacbandits.realizable.pool_design import ROUNDING_SHARE, PoolOptions, PoolSolution, solve_targets
 
-# Linear policies as points in the space of features, and what each of them costs at a design.
+# Linear policies as points in the space of features, and their costs at a design.
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,21 +37,21 @@ class LinearPolicies:
         return self.relative.shape[2]
 
     def points(self, directions: FloatArray) -> FloatArray:
-        """x_π (K, r) of the policies that directions (K, r) stand for."""
+        """Return x_π (K, r) of the policies of directions (K, r)."""
         out = np.empty_like(directions)
         over_cores(lambda a, b: _fill_points(self.relative, self.weights, directions, out, a, b), count=len(directions))
         return out
 
     def gaps(self, points: FloatArray) -> FloatArray:
-        """Δ_π (K,) of points x_π (K, r)."""
+        """Return Δ_π (K,) of points x_π (K, r)."""
         return np.maximum(-points @ self.parameter, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyCosts:
-    """What policies cost at a design: ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)².
+    """The costs of policies at a design: ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)².
 
-    policies: whose costs they are.
+    policies: the policies.
     root (r, m): A⁻¹ = root rootᵀ.
     epsilon: ε.
     """
@@ -64,21 +64,21 @@ class PolicyCosts:
     def of(
         cls, policies: LinearPolicies, where: Coordinates, propensities: FloatArray, *, epsilon: float
     ) -> PolicyCosts:
-        """At propensities (n, A) that are not zero; `where` has coordinates for the policies' own features."""
+        """Return the costs at nonzero propensities (n, A); `where`: coordinates for the policies' own features."""
         information = where.information(propensities)
         return cls(policies, where.change @ np.linalg.inv(np.linalg.cholesky(information)).T, epsilon)
 
     def ratios(self, points: FloatArray) -> FloatArray:
-        """The cost (K,) of points x_π (K, r)."""
+        """Return the costs (K,) of points x_π (K, r)."""
         return self.lengths(points) ** 2 / np.maximum(self.policies.gaps(points), self.epsilon) ** 2
 
     def lengths(self, points: FloatArray) -> FloatArray:
-        """‖x‖_{A⁻¹} (K,)."""
+        """Return ‖x‖_{A⁻¹} (K,)."""
         turned = points @ self.root
         return np.sqrt(np.einsum("ij,ij->i", turned, turned))
 
     def pull(self, points: FloatArray) -> FloatArray:
-        """v = A⁻¹x/‖x‖_{A⁻¹} (K, r), the direction in which x is longest."""
+        """Return v = A⁻¹x/‖x‖_{A⁻¹} (K, r), the direction in which x is longest."""
         return points @ self.root @ self.root.T / np.maximum(self.lengths(points), 1e-300)[:, None]
 
 
@@ -102,15 +102,15 @@ def _fill_points(
                 out[k, j] += weights[c] * relative[c, best, j]
 
 
-# What the worst policy can cost at a design at the most, as a theorem, over all policies and all mixtures of them.
+# A proven upper bound on the cost of the worst policy at a design, over all policies and all mixtures of them.
 #
 #     W = max { ‖x‖_{A⁻¹} : x a mixture of x_π, Δ(x) ≤ ε },   ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)² ≤ (W/ε)² for every π
 #
-# (a policy of larger gap is scaled down, toward π*, until its gap is ε). Mixtures may act by chance in one context, so
-# W is a little more than any policy attains; the fewer the contexts, the more.
+# (a policy of larger gap is scaled down, toward π*, until its gap is ε). Mixtures may randomise in one context, so W is
+# a little more than any policy attains; the fewer the contexts, the more.
 #
-# **Triangle inequality.** ‖x_π‖ ≤ Σ_c ν_c ‖x_{c,π(c)}‖, and the most of that for Δ ≤ ε is a fractional knapsack, whose
-# value is min_s Σ_c ν_c max_a (‖x_{c,a}‖ − sΔ_{c,a}) + sε. It forgets that lengths in different directions do not add
+# **Triangle inequality.** ‖x_π‖ ≤ Σ_c ν_c ‖x_{c,π(c)}‖, and its maximum for Δ ≤ ε is a fractional knapsack, whose
+# value is min_s Σ_c ν_c max_a (‖x_{c,a}‖ − sΔ_{c,a}) + sε. It ignores that lengths in different directions do not add
 # up.
 #
 # **Branch and bound.** In coordinates in which A⁻¹ is the identity, W = max_{‖u‖ = 1} h(u), where
@@ -119,14 +119,14 @@ def _fill_points(
 #
 # is convex and homogeneous: on the cone of v_1, …, v_m it is at most the linear function that is h(v_i) at each v_i,
 # and for unit vectors at most the length of that function's gradient. Cones are halved, the worst first, until that is
-# close to what was found, or to the largest h seen, or the effort is spent. Any s gives an upper end: it need not be
+# close to the attained cost, or to the largest h seen, or the effort is spent. Any s gives an upper end: it need not be
 # the best.
 
 
 MAX_HALVED_CONES = 40_000
 _BRANCHING_MULTIPLICATIONS = 6e9
 _CONES_HALVED_AT_ONCE = 256
-# With more dimensions than the first, halving leads nowhere soon, and is tried a fifth as long; with more than the
+# With more dimensions than the first, halving converges slowly, and is given a fifth of the effort; with more than the
 # largest there are too many cones to begin with.
 _MAX_FULL_EFFORT_DIMENSION, _REDUCED_EFFORT_DIVISOR = 5, 5
 _MAX_BRANCHING_DIMENSION = 8
@@ -137,9 +137,9 @@ _TRIANGLE_HALVINGS, _SLOPE_HALVINGS = 60, 10
 def proven_cost(
     costs: PolicyCosts, *, attained: float, tolerance: float = 0.01, max_halved_cones: int = MAX_HALVED_CONES
 ) -> float:
-    """An upper end on ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)² over all policies.
+    """Return an upper bound on ‖x_π‖²_{A⁻¹}/max(Δ_π, ε)² over all policies.
 
-    attained: what one is known to cost. tolerance: how near to that, or to what all mixtures cost, is near enough.
+    attained: the cost of a known policy. tolerance: relative distance to that, or to the cost of mixtures, to stop at.
     """
     turned = costs.policies.relative @ costs.root
     basis = row_span(turned.reshape(-1, turned.shape[2]))[0]
@@ -165,7 +165,7 @@ def _triangle(turned: FloatArray, losses: FloatArray, costs: PolicyCosts) -> flo
     lengths = np.sqrt((turned**2).sum(axis=2))
     weights, epsilon = costs.policies.weights, costs.epsilon
     rows = np.arange(len(weights))
-    apart = losses > 1e-9 * losses.max(initial=0.0)  # any slope is valid, and so is a lower limit to try
+    apart = losses > 1e-9 * losses.max(initial=0.0)  # any slope is valid, and so is a smaller search range
     low, high = 0.0, float((lengths[apart] / losses[apart]).max(initial=0.0))
     bound = float(weights @ lengths.max(axis=1))
     for _ in range(_TRIANGLE_HALVINGS):
@@ -184,7 +184,7 @@ class HeightTask(NamedTuple):
     losses (n, A): Δ_{c,a}.
     weights (n,): ν.
     epsilon: ε.
-    most: no less than W.
+    most: an upper bound on W.
     """
 
     turned: FloatArray
@@ -196,9 +196,9 @@ class HeightTask(NamedTuple):
 
 @dataclass(eq=False)
 class _Branching:
-    """An upper end on W, as low as the target or as near to W as the tolerance (half of it, as W is to be squared).
+    """An upper bound on W, down to the target or to W up to the tolerance (half of it, as W is squared).
 
-    max_halved: cones that may be halved.
+    max_halved: the largest number of cones to halve.
     highest: the largest h seen.
     """
 
@@ -209,21 +209,21 @@ class _Branching:
     highest: float = 0.0
 
     def heights(self, vectors: FloatArray) -> FloatArray:
-        """h (K,) at unit vectors (K, m), or a little more."""
+        """Return h (K,) at unit vectors (K, m), or slightly more."""
         out = np.empty(len(vectors))
         over_cores(lambda a, b: _fill_heights(self.task, vectors, out, a, b), count=len(vectors))
         self.highest = max(self.highest, float(out.max(initial=0.0)))
         return out
 
     def bounds(self, corners: FloatArray, heights: FloatArray) -> FloatArray:
-        """‖g‖ (K,) for the g with ⟨g, v_i⟩ = h(v_i)."""
+        """Return ‖g‖ (K,) for the g with ⟨g, v_i⟩ = h(v_i)."""
         return np.linalg.norm(np.linalg.solve(corners, heights[:, :, None])[:, :, 0], axis=1)
 
     def enough(self) -> float:
         return max(self.target, self.highest * (1.0 + self.tolerance / 2))
 
     def choose(self, bounds: FloatArray, *, halved: int) -> IntArray:
-        """The worst."""
+        """Return the cones with the largest bounds."""
         worst = np.argsort(-bounds, kind="stable")
         return worst[: _CONES_HALVED_AT_ONCE if halved < self.max_halved else 0]
 
@@ -262,22 +262,22 @@ def _fill_heights(task: HeightTask, vectors: FloatArray, out: FloatArray, start:
                 high = slope
 
 
-# The ratio form over all linear policies: a pool, and a search for policies that its design serves too little.
+# The ratio form over all linear policies: a pool, and a search for policies with a larger cost at its design.
 #
 #     min_p max_π ‖x_π‖²_{A(p)⁻¹}/max(Δ_π, ε)²,   x_π = φ_π − φ_{π*},   Δ_π = −⟨x_π, θ⟩,   π*(c) = argmax_a ⟨φ(c, a), θ⟩
 #
 # A linear policy takes `argmax_a ⟨φ(c, a), η⟩` for some η ∈ R^d, the first of equals; its x_π maximises ⟨x, η⟩ over all
 # policies, so linear policies are the vertices of the hull of all x_π. Along a ray η = v + sθ the gap falls as s grows,
 # and policies matter most where it passes ε. The search goes from v to the best policy of its ray and on to v =
-# A⁻¹x_π/‖x_π‖_{A⁻¹}, the direction in which that policy is longest, for as long as the ratio rises; it starts in many
-# places and ends in local maxima. The pool's lower end is a theorem, as its policies are policies of the class; the
-# largest ratio found is not.
+# A⁻¹x_π/‖x_π‖_{A⁻¹}, the direction in which that policy is longest, as long as the ratio rises; it has many starts and
+# ends in local maxima. The pool's lower end is a theorem, as its policies are policies of the class; the largest ratio
+# found is not.
 #
-# Where every map from contexts to actions is a policy, changes of single contexts are tried as well: such a policy need
+# If every map from contexts to actions is a policy, changes of single contexts are tried as well: such a policy need
 # not be a vertex.
 
 
-# What a search may spend, on its way and when it thinks that it is done, and the directions it evaluates in any case.
+# The effort of a search, on the way and at the end, and the directions it evaluates in any case.
 _SEARCH_MULTIPLICATIONS, _LAST_SEARCH_MULTIPLICATIONS = 5e8, 3e9
 _MIN_DIRECTIONS, MAX_DIRECTIONS = 1_000, 30_000
 # Directions evaluated from one start: to find where the gap passes ε, and then at every step, multiples of the slope.
@@ -286,7 +286,7 @@ _SLOPE_FACTORS = np.array([0.0, 0.5, 0.75, 0.9, 1.0, 1.1, 1.35, 2.0])
 _EXPECTED_STEPS, _MAX_STEPS = 8, 25
 _MAX_ROUNDS = 40
 _MAX_POOL_POLICIES = 6_000
-# Policies of a search whose single contexts are changed.
+# The number of a search's policies whose single contexts are changed.
 _MAX_CHANGED_POLICIES = 24
 
 
@@ -295,9 +295,9 @@ class SearchedDesign:
     """A design for all linear policies.
 
     solution: the design, for the policies of a pool.
-    lower: what even the best design must leave, a theorem.
+    lower: a lower bound for every design, a theorem.
     upper: the largest cost found at this design, in the pool or not.
-    points (m, r): x_π of every policy that was looked at.
+    points (m, r): x_π of every policy that was evaluated.
     """
 
     solution: PoolSolution
@@ -316,9 +316,9 @@ def search_design(
     max_directions: int = MAX_DIRECTIONS,
     progress: Progress | None = None,
 ) -> SearchedDesign:
-    """The best design for all linear policies at ε > 0.
+    """Return the best design for all linear policies at ε > 0.
 
-    where: coordinates for the policies' own features. known (m, r): x_π of policies that were looked at before.
+    where: coordinates for the policies' own features. known (m, r): x_π of policies evaluated before.
     max_directions: evaluated in one search.
     """
     rng = np.random.default_rng(0)  # part of the solver, not of any experiment
@@ -348,7 +348,7 @@ def search_design(
 
 
 def search_worst(costs: PolicyCosts, *, known: FloatArray, max_directions: int = MAX_DIRECTIONS) -> float:
-    """The largest cost that a search finds. known (m, r): x_π of policies to look at, and to start from."""
+    """Return the largest cost that a search finds. known (m, r): x_π of policies to evaluate, and to start from."""
     budget = _Budget(_LAST_SEARCH_MULTIPLICATIONS, max_directions)
     found = _search(costs, budget, rng=np.random.default_rng(0), known=known)
     return float(costs.ratios(np.concatenate([known, found])).max(initial=0.0))
@@ -356,13 +356,13 @@ def search_worst(costs: PolicyCosts, *, known: FloatArray, max_directions: int =
 
 @dataclass(frozen=True)
 class _Budget:
-    """What one search may spend: multiplications, and directions evaluated at the most."""
+    """The budget of one search: multiplications, and the largest number of directions."""
 
     multiplications: float
     max_directions: int
 
     def starts(self, policies: LinearPolicies) -> int:
-        """From how many places a search may start."""
+        """Return the number of starts of a search."""
         directions = float(
             np.clip(self.multiplications / max(policies.relative.size, 1), _MIN_DIRECTIONS, self.max_directions)
         )
@@ -370,7 +370,7 @@ class _Budget:
 
 
 def _search(costs: PolicyCosts, budget: _Budget, *, rng: np.random.Generator, known: FloatArray) -> FloatArray:
-    """x_π of policies along the ways from many starts to policies that cost much."""
+    """Return x_π of the policies on the paths from many starts to costly policies."""
     policies = costs.policies
     count = budget.starts(policies)
     worst = known[np.argsort(-costs.ratios(known), kind="stable")[: count // 2]]
@@ -386,7 +386,7 @@ def _search(costs: PolicyCosts, budget: _Budget, *, rng: np.random.Generator, kn
 
 
 def _find_slopes(costs: PolicyCosts, starts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """For each v (Z, r) a slope s (Z,) at which the gap of v + sθ has just fallen to ε, and the points on the way.
+    """Return, for each v (Z, r), a slope s (Z,) at which the gap of v + sθ has just fallen to ε, and all points tried.
 
     Beyond the largest ‖φ(c, a) − φ(c, π*(c))‖_{A⁻¹}/Δ(c, a) the policy is π* itself, but for ties.
     """
@@ -406,7 +406,7 @@ def _find_slopes(costs: PolicyCosts, starts: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _climb(costs: PolicyCosts, starts: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Climb from v (Z, r) and s (Z,) while the cost rises: directions (Z, r) reached, best first, and all points."""
+    """Climb from v (Z, r) and s (Z,) while the cost rises; return the directions (Z, r), best first, and all points."""
     policies = costs.policies
     value = np.zeros(len(starts))
     v, s = starts.copy(), slopes.copy()
@@ -432,7 +432,7 @@ def _climb(costs: PolicyCosts, starts: FloatArray, slopes: FloatArray) -> tuple[
 
 
 def _change_single(costs: PolicyCosts, directions: FloatArray) -> FloatArray:
-    """x_π (K, r) after changing the policies of directions (K, r) in one context at a time, while the cost rises."""
+    """Return x_π (K, r) after changing the policies of directions (K, r) in single contexts while the cost rises."""
     policies = costs.policies
     relative = policies.relative
     turned, losses = relative @ costs.root, -(relative @ policies.parameter)
@@ -445,7 +445,7 @@ def _change_single(costs: PolicyCosts, directions: FloatArray) -> FloatArray:
 
 
 def _distinct(points: FloatArray) -> FloatArray:
-    """Points that differ by more than rounding, and are not zero."""
+    """Return the nonzero points that differ by more than rounding."""
     unit = float(np.abs(points).max(initial=0.0))
     if unit == 0:
         return points[:0]

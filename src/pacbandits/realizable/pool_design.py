@@ -13,9 +13,9 @@ every p and λ give both ends of a bracket:
 The upper end is the objective at p. For the lower one take any other p', A' = A(p'). By Cauchy and Schwarz
 f = tr(M^½A'^{−½} · A'^½A⁻¹M^½) ≤ tr(A'⁻¹M)^½ tr(A'A⁻¹MA⁻¹)^½, and the last trace is Σ_c ν_c Σ_a p' g ≤ Σ_c ν_c max_a g.
 
-Plain steps `p ← p √g` (renormalised in each context) and `λ ← λ v` (renormalised) have no parameter. Both are raised to
-a power that grows while the bracket of the iterates narrows and falls back to one when it does not; λ also looks ahead
-(v_t²/v_{t−1} in the place of v_t), which keeps the two from chasing each other.
+Plain steps `p ← p √g` (renormalised in each context) and `λ ← λ v` (renormalised) have no parameter. Both are raised
+to a power that grows while the bracket of the iterates narrows and returns to one when it does not; λ also extrapolates
+(v_t²/v_{t−1} instead of v_t), which keeps the two from oscillating.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from pacbandits.realizable.features import Coordinates, change_coordinates
 # Both ends are moved outward by this share for rounding; A is conditioned well enough for it.
 ROUNDING_SHARE = 1e-9
 _POWER_GROWTH, _POWER_RETREAT, _MAX_POWER = 1.1, 0.5, 8.0
-# Nothing falls below this share of the largest, as it would not come back.
+# No share falls below this share of the largest, as it could not recover.
 _MIN_SHARE = 1e-12
-# The share of uniform exploration that keeps A(p) well conditioned, for each unit of tolerance, and at least. It costs
-# the upper end as much.
+# The share of uniform exploration that keeps A(p) well conditioned: per unit of tolerance, and its minimum. It raises
+# the upper end by as much.
 _UNIFORM_SHARE_PER_TOLERANCE, _MIN_UNIFORM_SHARE = 0.01, 1e-7
 
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """How to solve for the design of a pool.
+    """Options of the solver for a pool.
 
-    floor: the least probability of every action.
+    floor: the minimum propensity.
     tolerance: the relative gap to stop at.
-    max_iterations: evaluations of A(p) after which to stop in any case.
-    max_at_once: directions in a pool beyond which it is solved for a few of them at a time.
+    max_iterations: the largest number of evaluations of A(p).
+    max_at_once: a larger pool is solved for a few directions at a time.
     """
 
     floor: float = 0.0
@@ -69,7 +69,7 @@ class PoolSolution:
     lower, upper: the bracket.
     multipliers (K,): the λ that proves `lower`.
     iterations: evaluations of A(p).
-    tolerance: the gap that was asked for.
+    tolerance: the requested gap.
     """
 
     propensities: FloatArray
@@ -81,12 +81,12 @@ class PoolSolution:
 
     @property
     def gap(self) -> float:
-        """upper/lower − 1."""
+        """Return upper/lower − 1."""
         return relative_gap(self.lower, self.upper)
 
     @property
     def converged(self) -> bool:
-        """Whether the requested relative gap was reached."""
+        """Return whether the requested relative gap was reached."""
         return bool(self.gap <= self.tolerance)
 
 
@@ -100,12 +100,12 @@ def solve_pool(
     start: ArrayLike | None = None,
     options: PoolOptions = DEFAULT_OPTIONS,
 ) -> PoolSolution:
-    """The best design for given directions.
+    """Return the best design for given directions.
 
     features (N, A, d): φ. weights (N,): ν. directions (K, d): x_k, in the span of the features. accuracies (K,): d_k,
-    positive. noise (N, A): σ², ones by default; what has none is learned at once and costs nothing. start (N, A):
-    propensities to do no worse than; the steps begin at uniform ones all the same, as they are many times slower from a
-    design that has given up most actions.
+    positive. noise (N, A): σ², by default ones; directions without noise are learned at once and cost nothing. start
+    (N, A): propensities that the result must not be worse than; the steps still begin at uniform ones, as they are many
+    times slower from a design that has given up most actions.
     """
     where = change_coordinates(features, weights, noise=noise)
     moved = where.move(floats(directions, name="directions", shape=(None, where.dimension)))
@@ -123,10 +123,10 @@ def solve_targets(
     start: FloatArray | None = None,
     options: PoolOptions = DEFAULT_OPTIONS,
 ) -> PoolSolution:
-    """The same for directions divided by their accuracies, (K, r), in coordinates that were made before.
+    """Return the best design for directions divided by their accuracies, (K, r), in given coordinates.
 
-    Of very many directions few will matter: a few are solved, all are evaluated at the design found, those served
-    worst join, and so on. The lower end is that of the few, the upper one that of all.
+    Of very many directions few matter: a few are solved, all are evaluated at the design found, those with the largest
+    values join, and so on. The lower end is that of the few, the upper one that of all.
     """
     if len(targets) <= options.max_at_once:
         return _solve_at_once(where, targets, start, options)
@@ -155,7 +155,7 @@ def solve_targets(
 def _solve_at_once(
     where: Coordinates, targets: FloatArray, start: FloatArray | None, options: PoolOptions
 ) -> PoolSolution:
-    """The same with all directions at once."""
+    """Return the best design with all directions in the pool."""
     n_actions, tolerance = where.n_actions, positive(options.tolerance, name="tolerance")
     floor = check_floor(options.floor, n_actions=n_actions)
     lengths = np.abs(targets).max(axis=1, initial=0.0)
@@ -188,7 +188,7 @@ def _solve_at_once(
 
 
 def _values(where: Coordinates, targets: FloatArray, propensities: FloatArray) -> FloatArray:
-    """v_k (K,) at propensities (n, A) that are not zero."""
+    """Return v_k (K,) at nonzero propensities (n, A)."""
     pulled = targets @ np.linalg.inv(where.information(propensities))
     return (pulled * targets).sum(axis=1)
 
@@ -198,9 +198,9 @@ def _largest(values: FloatArray, count: int) -> IntArray:
 
 
 class _Bracket:
-    """Evaluates p and λ, and remembers the best bracket seen.
+    """Evaluates p and λ, and keeps the best bracket.
 
-    targets (K, r): x_k/d_k. mixed: the least probability that is played; floor: that which every design must keep.
+    targets (K, r): x_k/d_k. mixed: the minimum propensity that is played; floor: that of every admissible design.
     """
 
     def __init__(self, where: Coordinates, targets: FloatArray, mixed: float, floor: float) -> None:
@@ -215,7 +215,7 @@ class _Bracket:
         self.iterations = 0
 
     def at(self, shares: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """g (n, A), v/f (K,), and the gap of the bracket that this p and this λ give."""
+        """Return g (n, A), v/f (K,), and the gap of the bracket of this p and this λ."""
         where = self.where
         propensities = (1.0 - self.mixed * where.n_actions) * shares + self.mixed
         pulled = self.targets @ np.linalg.inv(where.information(propensities))
@@ -233,7 +233,7 @@ class _Bracket:
 
 
 def _raise(shares: FloatArray, factors: FloatArray, power: float) -> FloatArray:
-    """Shares times a power of the factors, made to sum to one along the last axis again."""
+    """Return shares times a power of the factors, renormalised along the last axis."""
     largest = factors.max(axis=-1, keepdims=True)
     out = shares * (factors / np.where(largest > 0, largest, 1.0)) ** power
     out = np.where(largest > 0, out, shares)

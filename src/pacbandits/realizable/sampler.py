@@ -1,4 +1,4 @@
-"""Designs that are made on some contexts, and how they are played on all."""
+"""Designs that are computed on some contexts, and their propensities on all."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from pacbandits.realizable.moments import Population
 from pacbandits.realizable.pool_design import PoolOptions, solve_pool
 from pacbandits.records import Contexts
 
-# How to play a design that was computed for the features of some contexts, on any contexts.
+# Propensities on any contexts, for a design that was computed on the features of some.
 
 
 UNIFORM_SHARE = 0.02
-# Of the gain, on contexts that the design has not seen.
+# Exponents of the gain, on contexts outside the design.
 GAIN_POWERS = (2.0, 4.0, 8.0, 16.0, 32.0)
 DEFAULT_GAIN_POWER = GAIN_POWERS[1]
 
 
 @dataclass(frozen=True, eq=False)
 class GainSampler:
-    """Propensities from a table on the contexts of the design, and from what they gain on any others.
+    """Propensities from a table on the contexts of the design, and from gains on all others.
 
     An optimal design plays actions of largest gain `φᵀ G φ`, G = A⁻¹MA⁻¹ (Kiefer and Wolfowitz 1960), and mixes where
-    several are largest; a context that it has not seen is played with propensities that grow with a power of the gain.
+    several are largest; a context outside the design is played with propensities that grow with a power of the gain.
 
     contexts: of the design.
     table (N, A): propensities on them.
     features: φ, of any contexts.
     gain (d, d): G.
-    power: of the gain.
+    power: the exponent of the gain.
     """
 
     contexts: Contexts
@@ -48,7 +48,7 @@ class GainSampler:
         return self.table.shape[1]
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         if contexts is self.contexts:
             return self.table
         if contexts.ids is None or self.contexts.ids is None:
@@ -67,26 +67,26 @@ class GainSampler:
 
 
 def mix_with_uniform(shares: FloatArray) -> FloatArray:
-    """Propensities (n, A) with a share of uniform exploration, so that every direction is seen."""
+    """Return propensities (n, A) mixed with a share of uniform exploration, so that every direction is seen."""
     mixed = (1.0 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / shares.shape[1]
     return mixed / mixed.sum(axis=1, keepdims=True)
 
 
 def shares_by_gain(phi: FloatArray, gain: FloatArray, *, power: float) -> FloatArray:
-    """Propensities (n, A) that grow with `(φᵀ G φ)^power`; phi (n, A, d), gain (d, d): G."""
+    """Return propensities (n, A) that grow with `(φᵀ G φ)^power`; phi (n, A, d), gain (d, d): G."""
     gains = np.maximum(((phi @ gain) * phi).sum(axis=2), 0.0)
     largest = gains.max(axis=1, keepdims=True)
     shares = np.where(largest > 0, (gains / np.maximum(largest, 1e-300)) ** power, 1.0)
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-# A design made on enough of the contexts, for all of them.
+# A design for all contexts, computed on a sample of them if they are many.
 
 
 SKETCHED_CONTEXTS = 1000
 DESIGN_TOLERANCE = 0.05
 _SEARCH_STARTS = 32
-# Policies whose mean features differ by no more than this in any coordinate are the same.
+# Policies whose mean features differ by at most this in every coordinate are equal.
 _SAME_POINT = 1e-12
 
 
@@ -97,9 +97,9 @@ class SketchedDesign:
     table (N, A): the propensities.
     information (r, r): A(p).
     gain (r, r): A⁻¹MA⁻¹.
-    power: of the gain, see `GainSampler`.
-    worst_cost: the largest ‖x_π‖²_{A⁻¹}/d_π² of the policies served.
-    pool (m, r): x_π of those.
+    power: the exponent of the gain, see `GainSampler`.
+    worst_cost: the largest ‖x_π‖²_{A⁻¹}/d_π² of the policies of the pool.
+    pool (m, r): their x_π.
     """
 
     table: FloatArray
@@ -112,11 +112,11 @@ class SketchedDesign:
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """The contexts, or enough of them to design by.
+    """The contexts of a design: all of them, or a sample.
 
     population: all contexts.
-    phi (n, A, r): φ of these.
-    weights (n,): ν of these.
+    phi (n, A, r): φ of the sample.
+    weights (n,): ν of the sample.
     """
 
     population: Population
@@ -133,20 +133,20 @@ class Sketch:
 
     @property
     def whole(self) -> bool:
-        """Whether these are all contexts."""
+        """Whether it holds all contexts."""
         return len(self.weights) == len(self.population.contexts)
 
     def search(self, parameter: FloatArray, shape: FloatArray) -> FloatArray:
-        """x_π of policies that the ellipsoid leaves possible and that differ much from the greedy one."""
+        """Return x_π of policies that the ellipsoid leaves possible and that differ much from the greedy one."""
         reference = np.argmax(self.phi @ parameter, axis=1)
         return largest_deviation(
             self.phi, self.weights, reference=reference, parameter=parameter, shape=shape, starts=_SEARCH_STARTS
         ).points
 
     def solve(self, pool: FloatArray, accuracies: FloatArray, *, start: FloatArray | None = None) -> SketchedDesign:
-        """The best design for the differences x_π in the pool (m, r), to be known as accurately as d_π (m,).
+        """Return the best design for the differences x_π of the pool (m, r), with accuracies d_π (m,).
 
-        start (N, A): propensities to do no worse than, where these are all contexts.
+        start (N, A): propensities that the result must not be worse than; used if the sketch holds all contexts.
         """
         apart = np.abs(pool).max(axis=1, initial=0.0) > _SAME_POINT
         if not apart.any():
@@ -177,7 +177,7 @@ class Sketch:
         return SketchedDesign(table, information_of(whole, nu, table), gain, power, worst_cost(table), pool)
 
     def _nothing_to_tell_apart(self) -> SketchedDesign:
-        """Uniform exploration."""
+        """Return uniform exploration."""
         phi, nu = self.population.phi, self.population.contexts.weights
         table = np.full(phi.shape[:2], 1.0 / phi.shape[1])
         information = information_of(phi, nu, table)

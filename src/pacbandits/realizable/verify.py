@@ -1,7 +1,7 @@
-"""Check a certificate for linear rewards against its log and contexts, without the code that made it.
+"""Check a certificate for linear rewards against its log and contexts, apart from the code that made it.
 
-Information, estimates and radii are computed anew from their definitions, in coordinates of their own. Over all
-policies the worst one is searched for again, from many more starts.
+Information, estimates and radii are recomputed from their definitions, in coordinates of their own. Over all policies
+the worst one is searched for again, by the same search (`deviation`) from many more starts.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from pacbandits.records.log import digest_contexts, digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.verifier import Verdict
 
-# How far a value computed anew may exceed the one in the certificate, relative to it.
+# The largest relative excess of a recomputed value over the one in the certificate.
 _MAX_RELATIVE_EXCESS = 1e-6
 _SEARCH_STARTS = 1000
-# Stakes and priors beyond these cannot be computed with.
+# Stakes and priors outside this range cannot be computed with.
 _MIN_MAGNITUDE, _MAX_MAGNITUDE = 1e-100, 1e100
-# What of the squares of rewards may be left of them by rounding alone.
+# The share of the squares of rewards that may be left by rounding alone.
 _MAX_ROUNDED_SQUARE = 1e-12
-# Singular values of the scaled features, as shares of the largest: up to the first they are rounding, and up to the
-# second too small to compute with.
+# Singular values of the scaled features, as shares of the largest: up to the first they are rounding errors, and up to
+# the second too small to compute with.
 _MAX_ROUNDING_SHARE, _MAX_COLLINEAR_SHARE = 1e-13, 1e-9
 
 
 def verify_realizable(
     certificate: RealizableCertificate, log: Log, contexts: Contexts, policies: PolicyClass
 ) -> Verdict:
-    """Recheck every claim of a certificate for linear rewards; value: the distance from the best, anew.
+    """Recheck every claim of a certificate for linear rewards; the verdict's value is the recomputed distance.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("linear:dimension=2,actions=3,contexts=20")
@@ -91,7 +91,7 @@ def verify_realizable(
 
 
 def _axes(phi: FloatArray, weights: FloatArray) -> FloatArray | None:
-    """Coordinates (d, r) of what φ spans, in which uniform exploration has the identity for its information."""
+    """Return coordinates (d, r) of the span of φ, with the identity as information of uniform exploration, or None."""
     flat = phi.reshape(-1, phi.shape[2])
     scales = np.abs(flat).max(axis=0)
     if not 0 < scales.max() < _MAX_MAGNITUDE:
@@ -109,7 +109,7 @@ def _axes(phi: FloatArray, weights: FloatArray) -> FloatArray | None:
 
 
 def _within_span(played: FloatArray, phi: FloatArray) -> bool:
-    """Whether every row played (n, d) is a combination of what the contexts have (N, A, d)."""
+    """Return whether every row played (n, d) lies in the span of the contexts' features (N, A, d)."""
     flat = phi.reshape(-1, phi.shape[2])
     scales = np.where(np.abs(flat).max(axis=0) > 0, np.abs(flat).max(axis=0), 1.0)
     _, sizes, rows = np.linalg.svd(flat / scales, full_matrices=False)
@@ -121,7 +121,7 @@ def _within_span(played: FloatArray, phi: FloatArray) -> bool:
 def _faults_of_parameter(
     c: RealizableCertificate, phi: FloatArray, axes: FloatArray, information: FloatArray, totals: FloatArray
 ) -> list[str]:
-    """Whether the parameter is that of least squares over all rounds."""
+    """Return a fault if the parameter is not that of least squares over all rounds."""
     if np.linalg.cond(information) > 1e9:
         return []
     anew = phi @ (axes @ np.linalg.solve(information, totals))
@@ -131,11 +131,11 @@ def _faults_of_parameter(
 
 
 def _faults_of_noise(c: RealizableCertificate, inside: FloatArray, log: Log) -> list[str]:
-    """Whether the residuals of least squares refute the noise, as they do of a right one once in 1/α at the most."""
+    """Return a fault if the residuals of least squares refute the noise; a correct one with probability at most α."""
     roots = np.sqrt(log.repeats.astype(np.float64))
     design, rewards = inside * roots[:, None], log.rewards * roots
     inverse, left = np.linalg.pinv(design.T @ design), rewards
-    for _ in range(3):  # each time what rounding has left of the last
+    for _ in range(3):  # iterative refinement, against rounding
         left = left - design @ (inverse @ (design.T @ left))
     squares = float((left**2).sum())
     most = residual_bound(log.samples, noise=c.noise, alpha=RESIDUAL_ALARM_RATE)
@@ -188,7 +188,7 @@ def _faults_on_sight(c: RealizableCertificate, log: Log, contexts: Contexts, pol
 
 
 def _faults_of_features(c: RealizableCertificate, log: Log, contexts: Contexts) -> list[str]:
-    """Whether the features are those that the contexts have, for the log too."""
+    """Return faults if the features are not those of the contexts and of the log."""
     try:
         own = map_for(contexts, n_actions=c.features.n_actions, relative=False)
     except InputError as error:
@@ -208,7 +208,7 @@ def _faults_of_features(c: RealizableCertificate, log: Log, contexts: Contexts) 
 
 
 def _alike(one: object, two: object) -> bool:
-    """Whether two values of JSON are the same but for rounding: means and spreads are sums, added up in any order."""
+    """Return whether two JSON values are equal up to rounding: means and spreads are sums, added in any order."""
     if isinstance(one, dict) and isinstance(two, dict):
         mine, theirs = cast(dict[str, object], one), cast(dict[str, object], two)
         return mine.keys() == theirs.keys() and all(_alike(mine[name], theirs[name]) for name in mine)
@@ -298,5 +298,5 @@ def _by_ellipsoid(
 
 
 def _largest(values: FloatArray) -> float:
-    """The largest value; infinite when there is one that is no number."""
+    """Return the largest value; infinite if one is not finite."""
     return float(values.max()) if np.isfinite(values).all() else np.inf

@@ -1,4 +1,4 @@
-"""Documents, tables and figures for people, made only from measured results."""
+"""Documents, tables and figures for readers, built only from measured results."""
 
 from pacbandits.report.certified import certified_steps, draw_certified
 from pacbandits.report.figures import check_figure_path, draw_complexity

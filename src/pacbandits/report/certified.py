@@ -1,4 +1,4 @@
-"""A picture of certified ε over samples."""
+"""A figure of certified ε by number of samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pacbandits.report.run_report import (
 from pacbandits.simulation import Run
 
 DARK_GREY = "#5f5f5f"
-# Behind words that lines may cross.
+# Background of labels that lines may cross.
 _WORDS_BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 _RHO_SIGMA_TEX = r"$\rho_\sigma$"
 _WIDTH_DOTS = 1200
@@ -29,11 +29,11 @@ _WIDTH_DOTS = 1200
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """What is drawn of a run that certifies.
+    """The curve of a run that certifies.
 
     run: the run.
-    samples: after how many samples its rounds ended.
-    certified: which ε was certified then.
+    samples: the number of samples at the end of each round.
+    certified: the ε certified at that point.
     """
 
     run: Run
@@ -46,14 +46,14 @@ class _Curve:
 
 
 def certified_steps(run: Run) -> tuple[list[int], list[float]]:
-    """After how many samples which ε was certified, a round an entry; 1 for none. Empty where no one certifies."""
+    """Return sample counts and certified ε, one entry per round; ε is 1 if none. Empty if the run does not certify."""
     rounds = [figures for figures in run.history if "certified_epsilon" in figures]
     certified = [min(float(figures["certified_epsilon"]), EMPTY_EPSILON) for figures in rounds]
     return [int(figures["total"]) for figures in rounds], certified
 
 
 def draw_certified(comparison: Comparison, *, path: Path) -> None:
-    """Certified ε over samples for the runs that certify, down to where each stops, with the yardsticks."""
+    """Draw certified ε against samples for the runs that certify, with the yardsticks, and write the figure."""
     plt = pyplot()
     figure: Any
     axis: Any
@@ -61,7 +61,7 @@ def draw_certified(comparison: Comparison, *, path: Path) -> None:
     curves = [curve for curve in (_Curve(run, *certified_steps(run)) for run in comparison.runs) if curve.samples]
     if curves:
         marks, asked = _yardstick_marks(comparison), comparison.run.epsilon
-        bottom = _lowest_drawn(curves) if asked == 0 else asked  # an axis of logarithms has no 0
+        bottom = _lowest_drawn(curves) if asked == 0 else asked  # a logarithmic axis has no 0
         if asked == 0:
             curves = [replace(one, certified=[max(epsilon, bottom) for epsilon in one.certified]) for one in curves]
         _frame(axis, curves, marks, asked=bottom)
@@ -76,7 +76,7 @@ def draw_certified(comparison: Comparison, *, path: Path) -> None:
 
 
 def _frame(axis: Any, curves: list[_Curve], marks: list[tuple[float, str]], *, asked: float) -> None:
-    """Logarithmic axes with room for all that will be drawn."""
+    """Set logarithmic axes whose limits fit the curves and marks."""
     axis.set_xscale("log")
     axis.set_yscale("log")
     spots = [n for curve in curves for n in curve.samples] + [n for n, _ in marks]
@@ -86,7 +86,7 @@ def _frame(axis: Any, curves: list[_Curve], marks: list[tuple[float, str]], *, a
 
 
 def _lowest_drawn(curves: list[_Curve]) -> float:
-    """Where a certified ε of 0 is drawn: at half of the least that is above it."""
+    """Return the height at which a certified ε of 0 is drawn: half of the smallest positive one."""
     return 0.5 * min([EMPTY_EPSILON, *(one for curve in curves for one in curve.certified if one > 0)])
 
 
@@ -121,11 +121,11 @@ def _draw_yardsticks(axis: Any, marks: list[tuple[float, str]]) -> None:
 
 
 def _draw_curves(axis: Any, curves: list[_Curve]) -> None:
-    """The first run's curve last, so that it lies above the other's."""
+    """Draw the first run's curve last, so that it lies above the other one."""
     low, high = axis.get_xlim()
     sides = _sides([curve.samples[-1] for curve in curves], width=math.log(high / low))
     for curve, side in reversed(list(zip(curves, sides, strict=True))):
-        hidden = curve is not curves[0] and curve.certified == curves[0].certified  # seen only if it is the wider
+        hidden = curve is not curves[0] and curve.certified == curves[0].certified  # drawn wider, else covered
         finished = curve.run.stopped == "done"
         end = (curve.samples[-1], curve.certified[-1])
         axis.step(curve.samples, curve.certified, where="post", color=curve.colour, linewidth=5 if hidden else 2)
@@ -153,14 +153,14 @@ def _draw_curves(axis: Any, curves: list[_Curve]) -> None:
 
 
 def _sides(ends: list[int], *, width: float) -> list[str]:
-    """How to align the labels of the curves' ends: below them, or away from one another where they are close."""
+    """Return the alignment of each end label: centred, or apart from one another if the ends are close."""
     if len(ends) < 2 or abs(math.log(ends[0] / ends[1])) > width / 5:
         return ["center"] * len(ends)
     return ["right", "left"] if ends[0] <= ends[1] else ["left", "right"]
 
 
 def _head(axis: Any, comparison: Comparison, *, lift: int) -> None:
-    """The headline and what was run, so many points above the axes."""
+    """Write the headline and the settings of the run, `lift` points above the axes."""
     one = comparison.run
     axis.annotate(
         f"{show_in_figure(show_name(one.problem))}\nε = {one.epsilon:g}, δ = {one.delta:g}, seed {one.seed}",
@@ -176,7 +176,7 @@ def _head(axis: Any, comparison: Comparison, *, lift: int) -> None:
 
 
 def _dress(axis: Any) -> None:
-    """Plain numbers on logarithmic axes, and nothing that is not needed."""
+    """Format the ticks as plain numbers, label the axes, and remove needless lines."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = axis.get_xlim()
@@ -193,7 +193,7 @@ def _dress(axis: Any) -> None:
 
 
 def _yardstick_marks(comparison: Comparison) -> list[tuple[float, str]]:
-    """Where on the axis of samples the yardsticks stand, and what to call them."""
+    """Return the yardsticks' numbers of samples with their labels."""
     m = comparison.measured
     if m is None:
         return []

@@ -1,8 +1,8 @@
-"""The document model: what a report, a dashboard page or a command shows, as frozen records of plain values.
+"""The document model: the content of a report, a dashboard page or a command's output, as frozen dataclasses.
 
-Whoever has something to show builds a `Document`; `report.html`, `report.markdown` and `report.terminal` render it, and
-`to_json` serialises it. Numbers are formatted before they enter a document (`report.numbers`), texts are escaped by the
-renderer.
+Code with something to show builds a `Document`; `report.html`, `report.markdown` and `report.terminal` render it, and
+`to_json` serialises it. Numbers are formatted before they enter a document (`report.numbers`); the renderer escapes
+texts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Style = Literal["", "dim", "strong", "headline"]
 Status = Literal["", "good", "warning", "alarm"]
 Side = Literal["left", "right", "wrap"]
 ALARM = "ALARM: "
-MAX_TEXT_CHARACTERS = 20_000  # of a paragraph; what is longer is cut
+MAX_TEXT_CHARACTERS = 20_000  # of a paragraph; the rest is cut
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence apart from the text.
+    """A sentence set apart from the text.
 
     kind: an alarm is shown in red with `ALARM: ` before it, a warning in yellow, a remark in grey.
     words: the sentence.
@@ -140,11 +140,11 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Leaf:
-    """The end of a tree.
+    """A leaf of a decision tree.
 
     words: the action.
     colour: the number of the action.
-    share: of people who end here, if known.
+    share: the share of people in this leaf, if known.
     """
 
     words: str
@@ -154,7 +154,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Branch:
-    """A question of a tree and its two answers."""
+    """A split of a decision tree and its two subtrees."""
 
     question: str
     yes: Branch | Leaf
@@ -170,12 +170,12 @@ class Tree:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The leaves from left to right."""
+        """Return the leaves from left to right."""
         return tuple(_leaves(self.root))
 
     @property
     def depth(self) -> int:
-        """The number of questions on the longest path."""
+        """Return the number of splits on the longest path."""
         return _depth(self.root)
 
 
@@ -388,7 +388,7 @@ Block = (
 
 @dataclass(frozen=True)
 class Document:
-    """Everything that one page, file or command shows.
+    """The content of one page, file or command output.
 
     title: its heading; empty for the output of a command.
     blocks: its content.

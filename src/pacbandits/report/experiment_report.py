@@ -1,4 +1,4 @@
-"""What `experiment` prints of the state of an experiment: the figures that its page shows."""
+"""The document that `experiment` prints: the state of an experiment, with the figures of its dashboard page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARES = {"0.5": "half", "0.8": "four of five", "0.95": "19 of 20"}  # of cases
 
 
 def status_document(figures: Json) -> Document:
-    """Return what `Status.to_json` tells, in tables and sentences."""
+    """Return the figures of `Status.to_json` as tables and sentences."""
     blocks: list[Block] = [*alarm_notes(figures["alarms"]), Text(_head(figures), "strong")]
     blocks.append(Table((), tuple(_facts(figures))))
     if figures["claim"] is not None:
@@ -59,7 +59,7 @@ def experiments_document(rows: Sequence[Json]) -> Document:
 
 
 def facts_document(rows: Iterable[tuple[str, str]]) -> Document:
-    """Return names and values."""
+    """Return a table of names and values."""
     return Document("", (Table((), tuple(rows)),))
 
 
@@ -69,7 +69,7 @@ def _head(f: Json) -> str:
 
 
 def _facts(f: Json) -> Iterable[tuple[str, str]]:
-    """What there is to say, a line each."""
+    """Yield the facts of the status table, a name and a value each."""
     claim, now, rewards, to_go = f["claim"], f["round"], f["rewards"], f["to_go"]
     yield "asked", f"a policy of {one_line(f['policies'])} within {f['epsilon']:g} of the best, δ = {f['delta']:g}"
     said = "nothing yet" if claim is None else one_line(claim["describe"])
@@ -83,7 +83,7 @@ def _facts(f: Json) -> Iterable[tuple[str, str]]:
     yield "rewards", f"{rewards['in']:,} in{more}; {_late(f['late'])}"
     if to_go is not None:
         yield from _to_go(to_go)
-    if f["value"] is not None and not (f["alarms"] and "alarms" not in f["value"]):  # written before alarms were told
+    if f["value"] is not None and not (f["alarms"] and "alarms" not in f["value"]):  # written before alarms existed
         yield "value", one_line(f["value"]["words"])
     if f.get("withdrawn"):
         yield "withdrawn", ", ".join(map(one_line, f["withdrawn"]))
@@ -99,7 +99,7 @@ def _late(rule: Json) -> str:
 
 
 def _to_go(to_go: Json) -> Iterable[tuple[str, str]]:
-    """How far it is, against a plain trial and the plan."""
+    """Yield the forecast of the remaining people, a plain trial's sample size, and the plan's."""
     if to_go["samples"] is not None:
         days = "" if to_go["days"] is None else f", {to_go['days']:.2g} days as people came of late"
         yield "to go", f"about {about(to_go['samples'])} people{days}" if to_go["samples"] else "nothing"

@@ -1,4 +1,4 @@
-"""Pictures: what a problem costs and how its best design explores."""
+"""Figures: the sample complexity of a problem with its best design, and the result of an analysis."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ BEST_COLOUR = "#1b6ca8"
 UNIFORM_COLOUR = "#d1732e"
 GREY = "#8a8a8a"
 DOTS_AN_INCH = 130
-# More contexts or policies than an eye can tell apart are drawn as an evenly spaced sample of so many.
+# Larger numbers of contexts or policies are drawn as an evenly spaced sample of this size.
 _MAX_CONTEXTS_SHOWN = 400
 _MAX_POLICIES_SHOWN = 4000
 
 
 def check_figure_path(path: Path) -> Path:
-    """A path a figure can be written to, or a sentence; checked before anything is computed."""
+    """Return the path if a figure can be written to it; raise InputError otherwise. Called before any computation."""
     if path.suffix.lstrip(".").lower() not in FIGURE_FORMATS:
         raise InputError(f"a figure must end in {', '.join('.' + f for f in FIGURE_FORMATS)}, got '{path}'")
     if not path.parent.is_dir():
@@ -44,7 +44,7 @@ def check_figure_path(path: Path) -> Path:
 
 
 def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexity, *, path: Path) -> None:
-    """Three panels: samples needed, each policy's variance against its gap, and the design's propensities."""
+    """Draw three panels: samples needed, each policy's variance against its gap, and the design's propensities."""
     plt = pyplot()
     propensities = measured.solution.design.propensities(problem.population)
     figure: Any
@@ -61,7 +61,7 @@ def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexit
 
 
 def pyplot() -> Any:
-    """Matplotlib without a screen, imported only when something is drawn."""
+    """Import Matplotlib without a display, only when something is drawn; return pyplot."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -71,7 +71,7 @@ def pyplot() -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure in the format of the path's suffix, and let go of it."""
+    """Write a figure in the format of the path's suffix, and close it."""
     try:
         figure.savefig(path, dpi=DOTS_AN_INCH)
     except OSError as error:
@@ -101,7 +101,7 @@ def _draw_samples(axis: Any, m: Complexity) -> None:
 
 
 def draw_bars(axis: Any, bars: Sequence[tuple[str, float | None, str]]) -> None:
-    """Numbers of samples (label, value, colour), those that are finite and not zero, on a common scale."""
+    """Draw bars (label, value, colour) on a common scale; values that are 0 or not finite are left out."""
     shown = [(label, value, colour) for label, value, colour in bars if value is not None and 0 < value < np.inf]
     axis.set_title("samples needed")
     if not shown:
@@ -145,7 +145,7 @@ def _draw_policies(axis: Any, problem: Problem, policies: PolicyClass, m: Comple
 
 
 def say(axis: Any, text: str) -> None:
-    """Words in the place of a panel that has nothing to show."""
+    """Write text in place of a panel that has nothing to show."""
     axis.clear()
     axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes)
     axis.set_axis_off()
@@ -154,7 +154,7 @@ def say(axis: Any, text: str) -> None:
 def _points(
     problem: Problem, policies: PolicyClass, m: Complexity, propensities: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(Δ, V) of every policy of an enumerated class (or of a sample), of the frontier's policies elsewhere."""
+    """Return (Δ, V) of every policy (or of a sample) if the class is enumerated, else of the frontier's policies."""
     contexts = problem.population
     ones = np.ones_like(propensities)
     objective = Objective(reference=m.gaps.best_actions, weights=contexts.weights, noise=ones)
@@ -170,7 +170,7 @@ def _points(
     if policies.has_frontier:
         finite = np.where(np.isfinite(costs), costs, 0.0)
         frontier = policies.frontier(contexts, finite, -m.gaps.scores)
-        # What is smaller than any real difference is rounding.
+        # Values below half of the smallest real difference are rounding errors.
         shown = frontier.first > finite[finite > 0].min(initial=np.inf) / 2
         return -frontier.second[shown], frontier.first[shown]
     return np.empty(0), np.empty(0)
@@ -192,11 +192,11 @@ def _draw_design(figure: Any, axis: Any, problem: Problem, m: Complexity, propen
 
 
 def _evenly(count: int, *, most: int) -> IntArray:
-    """All of 0 … count − 1, or so many of them, evenly spaced."""
+    """Return 0 … count − 1, or at most `most` of them, evenly spaced."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
 
 
-# The picture of an analysis: mean outcomes and gains with their intervals.
+# The figure of an analysis: mean outcomes and gains with their intervals.
 
 
 MAX_DRAWN_ACTIONS = 12
@@ -227,7 +227,7 @@ def draw_result(summary: Summary) -> Any:
 
 
 def _draw_intervals(axis: Any, rows: list[tuple[str, Interval]], *, scale: float, highlighted: range) -> None:
-    """Draw intervals below one another; an empty one is said to be empty."""
+    """Draw intervals below one another; an empty one is labelled as empty."""
     for place, (_, one) in enumerate(rows):
         colour = BEST_COLOUR if place in highlighted else GREY
         if not one.empty:

@@ -1,7 +1,7 @@
-"""Documents as HTML: a single file without external resources, or parts of a page of the dashboard.
+"""Render documents as HTML: a single file without external resources, or parts of a dashboard page.
 
-The templates escape every text. What this module adds is where things are drawn: positions are shares of the width and
-the height, so that a picture fits a phone and its text keeps its size.
+The templates escape every text. This module computes the layout: positions are shares of the width and the height, so
+that a figure fits a phone and its text keeps its size.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def environment() -> Environment:
 
 
 def safe(value: object) -> object:
-    """Return what a template prints: text is escaped and made visible, markup stays."""
+    """Return a value as a template prints it: text is escaped and made visible, markup is kept."""
     from markupsafe import Markup, escape
 
     if isinstance(value, Markup) or not isinstance(value, str):
@@ -180,7 +180,7 @@ def stack_layout(stack: Stack) -> StackLayout:
 
 @dataclass(frozen=True)
 class CurveLayout:
-    """Where the parts of a curve are drawn, as shares of the width and the height.
+    """The positions of the parts of a curve, as shares of the width and the height.
 
     lines: heights of grid lines with their labels.
     ticks: places of numbers of people with their labels.

@@ -1,4 +1,4 @@
-"""Numbers, units, intervals and names as people read them."""
+"""Format numbers, units, intervals and names for readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EMPTY_INTERVAL = "empty interval: the assumptions contradict the data"
 
 
 def show_number(value: float | None, *, digits: int = 4) -> str:
-    """Four significant digits with thousands separated; ∞ and — where there is no number."""
+    """Return a number to `digits` significant digits with thousands separators; ∞ if infinite, — if missing."""
     if value is None:
         return "—"
     if math.isinf(value):
@@ -27,25 +27,25 @@ def show_number(value: float | None, *, digits: int = 4) -> str:
 
 
 def show_samples(value: float | None) -> str:
-    """A number of samples, rounded up."""
+    """Return a number of samples, rounded up."""
     if value is None or math.isinf(value):
         return show_number(value)
     return f"{math.ceil(value):,}" if value < 10**12 else f"{value:.2e}"
 
 
 def show_name(problem: str) -> str:
-    """The name of a problem, with room to break the line between its options."""
+    """Return the name of a problem, with room to break the line between its options."""
     name, colon, options = one_line(problem).partition(":")
     return name + colon + (options.replace(",", ", ") if "=" in options else options)
 
 
 def show_in_figure(words: str) -> str:
-    """Words from anywhere for a figure, where dollar signs would stand around a formula."""
+    """Return text for a figure, with dollar signs escaped, which would otherwise delimit a formula."""
     return one_line(words).replace("$", r"\$")
 
 
 def show_bracket(lower: float, upper: float) -> str:
-    """One number where both ends agree to the digits shown, else both, with as many digits as tell them apart."""
+    """Return one number if both ends agree to the digits shown; else both, with enough digits to tell them apart."""
     if lower == upper or math.isinf(upper):
         return show_number(upper) if math.isinf(lower) or lower == upper else f"{show_number(lower)} … ∞"
     for digits in range(4, 8):
@@ -56,12 +56,12 @@ def show_bracket(lower: float, upper: float) -> str:
 
 
 def show_short(value: float | None) -> str:
-    """Three significant digits, with a minus sign."""
+    """Return a number to three significant digits, with a minus sign."""
     return show_number(value, digits=3).replace("-", "−")
 
 
 def show_signed(value: float) -> str:
-    """A difference with its sign, to three significant digits."""
+    """Return a difference with its sign, to three significant digits."""
     return f"+{show_short(value)}" if value > 0 else show_short(value)
 
 

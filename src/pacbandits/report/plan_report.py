@@ -28,7 +28,7 @@ from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot,
 from pacbandits.report.numbers import about, show_in_figure, show_mean, show_number
 from pacbandits.report.result_report import write_document
 
-# What a plan says: the answer in sentences, and the rows of its tables.
+# The sentences of a plan's answer, and the rows of its tables.
 
 
 CALLED = {
@@ -37,30 +37,30 @@ CALLED = {
     "certify": "finished log, by certify",
 }
 SHARES = (0.5, 0.8, 0.95)
-SAME_EPSILON = 1.05  # times what is wanted, which a search for what a budget affords cannot tell from it
+SAME_EPSILON = 1.05  # factor on the requested ε within which the budget search cannot distinguish the two
 NOT_DONE = "not done"
-MANY_PERIODS = 1000.0  # that are told to two digits, as people are
+MANY_PERIODS = 1000.0  # from here on, periods are rounded to two digits, as people are
 
 
 ByEffect = Mapping[float, Mapping[str, Quantiles]]
 
 
 def called(one: Supposition) -> str:
-    """A scenario in words that need no list of kinds; its own name, if it has one."""
+    """Return a scenario's name, or a description of its kind if it has no name of its own."""
     if isinstance(one, Scenario):
         return IN_WORDS[one.kind] if one.name == one.kind else one.name
     return "what the pilot makes likely" if isinstance(one, PilotEffects) else one.name
 
 
 def people(count: float) -> str:
-    """A number of people, to two digits: more would promise too much."""
+    """Return a number of people to two digits, which is as precise as the forecast."""
     return about(count) if math.isfinite(count) else NOT_DONE
 
 
 def people_by(made: Quantiles, of: float) -> str:
-    """How many people a trial is done by in this share of cases; at least so many, where too few were simulated.
+    """Return the number of people by which this share of trials is done; "≥" if too few trials were simulated.
 
-    The longest of m trials stands at m/(m + 1): that 19 of 20 are done by then cannot be said of four.
+    The longest of m trials estimates the quantile m/(m + 1): four trials cannot give the quantile of 19 of 20.
     """
     count = {0.5: made.median, 0.8: made.p80, 0.95: made.p95}[of]
     return f"{_at_least(made, of)}{people(count)}"
@@ -72,12 +72,12 @@ def _at_least(made: Quantiles, of: float) -> str:
 
 
 def share(value: float) -> str:
-    """A probability in percent."""
+    """Return a probability in percent."""
     return f"{100 * value:.0f} %"
 
 
 def answer(plan: StudyPlan) -> list[str]:
-    """The plan in three sentences or so."""
+    """Return the plan's answer in a few sentences."""
     s, coda, plain = plan.supposed, plan.quantiles("coda"), plan.quantiles("uniform")
     half, most = (f" ({length})" if (length := _periods(plan, "coda", of)) else "" for of in (0.5, 0.8))
     log = plan.quantiles("certify")
@@ -106,7 +106,7 @@ def answer(plan: StudyPlan) -> list[str]:
 
 
 def _supposed(plan: StudyPlan) -> str:
-    """The effect that the answer rests on, in a sentence."""
+    """Return the assumed effect as a sentence."""
     s, outcome = plan.supposed, plan.supposed.outcome
     if not s.effects:
         drawn = any(isinstance(one, PilotEffects) for one in s.scenarios)
@@ -121,7 +121,7 @@ def _supposed(plan: StudyPlan) -> str:
 
 
 def effect_words(effect: float, outcome: Outcome) -> str:
-    """The mean reward under a better action, and by how much that is more: 6 % (+20 %)."""
+    """Return the mean reward under a better action, and the relative gain: 6 % (+20 %)."""
     relative = f" (+{100 * effect / outcome.baseline:.3g} %)" if outcome.baseline > 0 else ""
     return f"{_mean(outcome.baseline + effect, outcome)}{relative}"
 
@@ -131,7 +131,7 @@ def _mean(value: float, outcome: Outcome) -> str:
 
 
 def effect_rows(plan: StudyPlan, by_effect: ByEffect) -> Iterable[tuple[str, ...]]:
-    """What each analysis takes if the effect is smaller or larger."""
+    """Yield the sample sizes of each analysis, a row per effect size."""
     for effect, made in by_effect.items():
         cells = (cell for one in ANALYSES for cell in (people(made[one].median), people(made[one].p80)))
         yield effect_words(effect, plan.supposed.outcome), *cells
@@ -147,7 +147,7 @@ def _basis(plan: StudyPlan, coda: Quantiles) -> str:
 
 
 def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
-    """How long that takes, where traffic is known."""
+    """Return the duration of the trial, or "" if traffic is unknown."""
     traffic, length = plan.supposed.traffic, plan.periods(algorithm, of)
     if traffic is None or length is None:
         return ""
@@ -160,7 +160,7 @@ def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
 
 
 def main_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
-    """What each analysis takes: a row of people, and one of time where traffic is known."""
+    """Yield the sample size of each analysis: a row of people, and one of time if traffic is known."""
     for one in ANALYSES:
         made = plan.quantiles(one)
         yield CALLED[one], *(people_by(made, of) for of in SHARES)
@@ -169,9 +169,9 @@ def main_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
 
 
 def scenario_rows(plan: StudyPlan, *, in_words: bool = False) -> Iterable[tuple[str, ...]]:
-    """The same in each scenario, in half and in 4 of 5 cases; what was foretold in brackets.
+    """Yield a row of sample sizes per scenario, in half and in 4 of 5 cases; the quick estimate is in brackets.
 
-    in_words: whether scenarios are called by what they mean, and not by their names.
+    in_words: whether scenarios are described instead of named.
     """
     for i, scenario in enumerate(plan.supposed.scenarios):
         cells: list[str] = []
@@ -183,7 +183,7 @@ def scenario_rows(plan: StudyPlan, *, in_words: bool = False) -> Iterable[tuple[
 
 
 def gain_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
-    """What trials cost and gain on average, in the units of rewards."""
+    """Yield the mean costs and gains of trials, in the units of rewards."""
     both = [plan.means(one) for one in RIVALS]
     if any(one is None for one in both):
         return
@@ -198,7 +198,7 @@ def gain_rows(plan: StudyPlan) -> Iterable[tuple[str, ...]]:
 
 
 def budget_rows(plan: StudyPlan, afforded: Affordable) -> Iterable[tuple[str, str]]:
-    """What a budget affords."""
+    """Yield the ε, the number of actions and the tree depth that a budget affords."""
     s = plan.supposed
     proven = "none, by so few" if afforded.epsilon is None else f"{afforded.epsilon:g}"
     enough_people = afforded.epsilon is not None and afforded.epsilon <= SAME_EPSILON * s.epsilon
@@ -225,9 +225,9 @@ def _trees(depth: int) -> str:
 def happened_rows(
     plan: StudyPlan, *, samples: int, algorithm: str, certified: float | None, explored: str | None = None
 ) -> tuple[tuple[str, str, str], ...]:
-    """Planned against happened: people, how usual that is, and what was certified, in the units of rewards.
+    """Return rows of planned against actual: people, the share of planned trials done by then, and the certified ε.
 
-    explored: how, in words, if not as the algorithm of that name does.
+    explored: how the trial explored, in words, if not as the algorithm of that name does.
     """
     name = algorithm if algorithm in ANALYSES else "coda"
     explored = algorithm if explored is None and name != algorithm else explored
@@ -245,7 +245,11 @@ def happened_rows(
 
 
 def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
-    """The same of a log that was certified."""
+    """Return the rows of `happened_rows` for a certified log.
+
+    Raises:
+        InputError: If the plan is for another number of actions.
+    """
     if log.n_actions != plan.supposed.n_actions:
         raise InputError(
             f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
@@ -261,24 +265,24 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
     )
 
 
-# A plan as a picture that a product manager understands.
+# The figure of a plan.
 
 
 COLOURS = {"coda": BEST_COLOUR, "uniform": UNIFORM_COLOUR}
 POINTS = 300
 DARK = "#555555"
-PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}  # so that words stand out from lines
+PLATE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}  # makes text stand out from lines
 LEGEND = {"facecolor": "white", "edgecolor": "none", "framealpha": 0.8, "fontsize": 9}
-LABEL_WIDTH = 20  # characters of a scenario's name, in a line
+LABEL_WIDTH = 20  # characters per line of a scenario's name
 
 
 def draw_plan(plan: StudyPlan, *, path: Path) -> None:
-    """Write the picture in the format of the path's suffix."""
+    """Write the figure in the format of the path's suffix."""
     save_figure(plan_figure(plan), path)
 
 
 def plan_figure(plan: StudyPlan) -> Any:
-    """The chance to be done over people, scenario by scenario, and what is proven by when."""
+    """Return the figure: the chance to be done by number of people, sample sizes by scenario, and certified ε."""
     plt = pyplot()
     rows = [["chances", "scenarios"]] + ([["proven", "proven"]] if plan.simulated else [])
     heights = (4.6, 3.8)[: len(rows)]
@@ -297,7 +301,7 @@ def plan_figure(plan: StudyPlan) -> Any:
 
 
 def _draw_chances(axis: Any, plan: StudyPlan) -> None:
-    """How likely each way to explore is done by so many people."""
+    """Draw the probability that each way to explore is done, by number of people."""
     counts = _range(plan)
     for one in RIVALS:
         chances = [100 * plan.chance(float(n), one) for n in counts]
@@ -326,7 +330,7 @@ def _draw_chances(axis: Any, plan: StudyPlan) -> None:
 
 
 def _draw_budget(axis: Any, budget: int, *, chance: float, last: float) -> None:
-    """What one can afford, with words where no curve is: above them on the left, or below them on the right."""
+    """Draw the budget; its label is placed where no curve is: at the top, or lower if most trials are done."""
     axis.axvline(budget, color=GREY, ls="--", lw=1.2, zorder=0)
     early = chance < 0.5
     axis.annotate(
@@ -343,7 +347,7 @@ def _draw_budget(axis: Any, budget: int, *, chance: float, last: float) -> None:
 
 
 def _draw_scenarios(axis: Any, plan: StudyPlan) -> None:
-    """The middle case, and up to what 4 of 5 trials take, in each scenario."""
+    """Draw the median sample size of each scenario, and a line up to the 80 % quantile."""
     names = [fill(show_in_figure(called(one)), LABEL_WIDTH) for one in plan.supposed.scenarios]
     for row in range(len(names)):
         for k, one in enumerate(RIVALS):
@@ -375,7 +379,7 @@ def _draw_scenarios(axis: Any, plan: StudyPlan) -> None:
 
 
 def _draw_proven(axis: Any, plan: StudyPlan) -> None:
-    """What is proven after so many people: the middle case and a band that 4 of 5 trials are in."""
+    """Draw the certified ε by number of people: the median and a band that holds 4 of 5 trials."""
     for one in RIVALS:
         counts, bands = plan.curve(one)
         axis.fill_between(counts, bands[0], bands[-1], color=COLOURS[one], alpha=0.15, lw=0)
@@ -393,7 +397,7 @@ def _draw_proven(axis: Any, plan: StudyPlan) -> None:
 
 
 def _range(plan: StudyPlan) -> FloatArray:
-    """Numbers of people from none to where nearly all is done."""
+    """Return numbers of people from 1 to where nearly all trials are done."""
     ends = [plan.quantiles(one).p95 for one in RIVALS] + [plan.foretold(one).p95 for one in RIVALS]
     finite = [end for end in ends if math.isfinite(end)]
     if plan.budget is not None:
@@ -402,7 +406,7 @@ def _range(plan: StudyPlan) -> FloatArray:
 
 
 def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
-    """People below, and time above where traffic is known."""
+    """Label the axis with people, and a second one above with time if traffic is known."""
     axis.set_xlim(0, float(counts[-1]))
     _thousands(axis)
     axis.set_xlabel("people")
@@ -431,13 +435,13 @@ def _thousands(axis: Any) -> None:
     axis.xaxis.set_major_formatter(words)
 
 
-# The report of a plan, and what `plan` prints: sample sizes, chances, costs and gains, and the assumptions.
+# The report of a plan, and the summary that `plan` prints: sample sizes, chances, costs and gains, assumptions.
 
 
 TITLE = "What will the trial cost?"
 SHARE_WORDS = ("in half of all cases", "in 4 of 5", "in 19 of 20")
 ANALYSIS_HEAD = ("adaptive: half", "4 of 5", "plain: half", "4 of 5", "certify: half", "4 of 5")
-SHORT_HEAD = tuple(words.removesuffix(": half") for words in ANALYSIS_HEAD)  # as wide as a terminal
+SHORT_HEAD = tuple(words.removesuffix(": half") for words in ANALYSIS_HEAD)  # fits a terminal
 FIGURE_WORDS = "The chance to be done by the number of people, and the number of people in each scenario"
 HOW = (
     "Each simulated trial draws a truth that the scenarios leave possible, lets the real algorithm explore people "
@@ -453,14 +457,14 @@ HOW = (
 def write_plan_report(
     plan: StudyPlan, path: Path, *, afforded: Affordable | None = None, by_effect: ByEffect | None = None
 ) -> None:
-    """Write the report as HTML or Markdown, by the ending of the file's name."""
+    """Write the report as HTML or Markdown, by the suffix of the path."""
     write_document(plan_document(plan, afforded, by_effect, drawn=path.suffix.lower() != ".md"), path)
 
 
 def plan_document(
     plan: StudyPlan, afforded: Affordable | None = None, by_effect: ByEffect | None = None, *, drawn: bool = True
 ) -> Document:
-    """Return the report of a plan, for colleagues; drawn: whether it has a figure, which takes seconds."""
+    """Return the report of a plan, for colleagues; drawn: whether it includes a figure, which takes seconds."""
     blocks: tuple[Block, ...] = (
         Text(plan.source, "dim"),
         Box(tuple(map(Text, answer(plan)))),
@@ -472,7 +476,7 @@ def plan_document(
 
 
 def plan_summary(plan: StudyPlan, afforded: Affordable | None = None, by_effect: ByEffect | None = None) -> Document:
-    """Return what `plan` prints: the answer and the tables of the report, with scenarios by their names."""
+    """Return the document that `plan` prints: the answer and the tables of the report, scenarios by name."""
     tables = _sections(plan, afforded, by_effect, scenario_rows(plan), SHORT_HEAD)
     return Document("", (Text("\n".join(answer(plan)) + "\n"), *tables, *_lower_bound(plan)))
 

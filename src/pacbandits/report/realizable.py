@@ -1,4 +1,4 @@
-"""What `complexity --realizable` prints and draws."""
+"""The document and the figure of `complexity --realizable`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_DRAWN_CONTEXTS = 400
 
 
 def realizable_document(problem: Problem, measured: RealizableComplexity) -> Document:
-    """Return what a problem costs when rewards are known to be linear: the instance, ρ_lin, and numbers of samples."""
+    """Return the sample complexity of a problem with linear rewards: the instance, ρ_lin, and numbers of samples."""
     m = measured
     head = f"{problem.description}\nrealizable: rewards are known to be linear in the features\n"
     tables = (("the instance", _instance_rows(m)), ("complexity", _rho_rows(m)), ("samples", _sample_rows(m)))
@@ -40,7 +40,7 @@ def realizable_document(problem: Problem, measured: RealizableComplexity) -> Doc
 
 
 def draw_realizable(problem: Problem, measured: RealizableComplexity, *, path: Path) -> None:
-    """Two panels: samples needed, and the propensities of the best design."""
+    """Draw two panels: samples needed, and the propensities of the best design."""
     plt = pyplot()
     figure: Any
     axes: Any
@@ -101,7 +101,7 @@ def _sample_rows(m: RealizableComplexity) -> list[Row]:
 
 
 def _comparison(m: RealizableComplexity) -> str:
-    """The last line: what the best design saves."""
+    """Return the last line: the saving of the best design."""
     if not 0 < m.union_price < math.inf:
         return (
             "\nThe best design saves nothing that could be counted." if m.union_price else "\nThere is nothing to pay."

@@ -1,4 +1,4 @@
-"""The report of a result: its page, the table of its claim, and the counts of a policy that is applied."""
+"""The report of a result: its page, the table of its claim, and the counts of an applied policy."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pacbandits.report.summary import Arm, Summary, interval_words
 from pacbandits.verifier import Verdict
 from pacbandits.version import __version__
 
-# The report of a result: what to do, how much that gains, how certain it is, and how to verify it.
+# The report of a result: the recommendation, its gain, its confidence, and how to verify it.
 
 
 ENDINGS = (".html", ".htm", ".md")
 MAX_SHOWN_ACTIONS = 12
-WORTHWHILE_SHARE = 0.9  # of the rows that it would take otherwise, with which a design is worth a word
+WORTHWHILE_SHARE = 0.9  # a design is mentioned if it needs fewer than this share of the rows
 IN_DOUBT = "no interval here can be relied on, as the log speaks against an assumption (see the alarm)"
 STATUSES: dict[str, d.Status] = {"green": "good", "yellow": "warning", "red": "alarm"}
 RECHECK = (
@@ -48,7 +48,7 @@ def check_report(path: Path | None) -> None:
 
 
 def write_document(document: Document, path: Path) -> None:
-    """Write a document as HTML or Markdown, by the ending of the file's name."""
+    """Write a document as HTML or Markdown, by the suffix of the path."""
     check_report(path)
     text = render_markdown(document) if path.suffix.lower() == ".md" else render_html(document)
     try:
@@ -58,7 +58,7 @@ def write_document(document: Document, path: Path) -> None:
 
 
 def write_report(summary: Summary, path: Path) -> None:
-    """Write the report of a result as HTML or Markdown, by the ending of the file's name."""
+    """Write the report of a result as HTML or Markdown, by the suffix of the path."""
     write_document(result_document(summary), path)
 
 
@@ -102,17 +102,17 @@ def result_document(summary: Summary) -> Document:
 
 
 def happened_table(rows: Sequence[tuple[str, str, str]]) -> Table:
-    """Return what was planned beside what happened."""
+    """Return a table of what was planned and what happened."""
     return Table(("", "planned", "happened"), tuple(rows))
 
 
 def happened_document(rows: Sequence[tuple[str, str, str]]) -> Document:
-    """Return what a command prints of a plan and of what happened."""
+    """Return the document that a command prints to compare a plan with what happened."""
     return Document("", (Section("Plan and outcome", (happened_table(rows),)),))
 
 
 def arms_table(arms: Sequence[Arm], outcome: str, show: Callable[[float], str]) -> Table:
-    """Return how often each action was taken, and its mean outcome."""
+    """Return a table of how often each action was taken, and its mean outcome."""
     rows: list[tuple[str, ...]] = []
     for arm in arms[:MAX_SHOWN_ACTIONS]:
         mean = "—" if arm.mean is None else show(arm.mean)
@@ -122,7 +122,7 @@ def arms_table(arms: Sequence[Arm], outcome: str, show: Callable[[float], str]) 
 
 
 def tree_block(root: Node, names: Sequence[str], shares: Iterable[float | None], *, wide: bool = True) -> d.Tree:
-    """Return a decision tree; names: of the actions; shares: of people at its leaves, from left to right."""
+    """Return a decision tree; names: of the actions; shares: of people in its leaves, from left to right."""
     left = iter(shares)
 
     def block_of(node: Node) -> d.Branch | d.Leaf:
@@ -144,7 +144,7 @@ def _rule(s: Summary) -> Iterable[Block]:
 
 
 def _value(s: Summary) -> Iterable[Block]:
-    """Yield the values and the gains with their intervals, the rows they are of, and their confidence."""
+    """Yield the values and the gains with their intervals, the rows they are estimated from, and their confidence."""
     assert s.worth is not None
     worth, names = s.worth, [plain(name) for name in s.actions[:MAX_SHOWN_ACTIONS]]
 
@@ -173,7 +173,7 @@ def _value(s: Summary) -> Iterable[Block]:
 def _leaves_table(s: Summary) -> Table:
     """Return the mean outcome of each action in each leaf of the rule."""
     names = s.actions[:MAX_SHOWN_ACTIONS]
-    marked = not s.alarms and s.instead is None  # a rule that is not recommended has no action to point out
+    marked = not s.alarms and s.instead is None  # a rule that is not recommended has no action to highlight
     rows = tuple(
         (
             " and ".join(leaf.conditions) or "everybody",
@@ -232,7 +232,7 @@ def _appendix(s: Summary) -> Iterable[tuple[str, str]]:
     yield "made by", f"pacbandits {__version__}"
 
 
-# What `certify`, `evaluate` and `verify` print of a certificate and of the value of a policy.
+# The documents that `certify`, `evaluate` and `verify` print: a certificate, and the value of a policy.
 
 
 LABEL_WIDTH = 31
@@ -241,14 +241,14 @@ OTHER_LOG = "holds if the policy was not chosen by looking at this log (else the
 
 
 def alarm_notes(alarms: Sequence[str]) -> tuple[Note, ...]:
-    """Return alarms, to be shown before anything else."""
+    """Return alarms as notes, which come before all else."""
     return tuple(Note("alarm", words) for words in alarms)
 
 
 def certificate_document(certificate: Certificate, summary: Summary | None = None) -> Document:
-    """Return what a log proves: the policy, the claim, the numbers behind it, and what is still missing.
+    """Return the document of a certificate: the policy, the claim, the numbers behind it, and what is missing.
 
-    summary: how good the policy is, and how many more interactions would prove what.
+    summary: the policy's value, and the number of further interactions that a proof would take.
     """
     c, alarms = certificate, certificate.alarms if summary is None else summary.alarms
     facts = {} if summary is None else _value_facts(summary)
@@ -280,7 +280,7 @@ def certificate_document(certificate: Certificate, summary: Summary | None = Non
 
 
 def asymptotic_document(certificate: AsymptoticCertificate) -> Document:
-    """Return what a log suggests by a normal approximation, with the warning that it is not a proof."""
+    """Return the claim of a normal approximation, with the warning that it is not a proof."""
     c = certificate
     seed = "" if c.seed is None else f", seed {c.seed}"
     facts = {
@@ -314,7 +314,7 @@ def _claim_document(
 
 
 def _value_facts(summary: Summary) -> dict[str, str]:
-    """Return how good a policy is with intervals, and each action as it was logged."""
+    """Return the policy's value with intervals, and each action as it was logged."""
     worth, outcome, names = summary.worth, summary.outcome, summary.actions
     facts: dict[str, str] = {}
     if worth is not None:
@@ -348,10 +348,10 @@ def worth_document(
     log: Log,
     outcome: str = "reward",
 ) -> Document:
-    """Return a policy, its mean reward, and what it gains.
+    """Return a policy, its mean reward, and its gains.
 
     names (A,): of the actions. own: whether the policy was chosen by this log. control: the action to compare with.
-    log: that it was measured by. outcome: what a reward is called.
+    log: the log of the estimates. outcome: the name of a reward.
     """
     percent = log.reward_range == UNIT_RANGE
     compared = range(len(names)) if control is None else [control]
@@ -372,9 +372,10 @@ def worth_document(
 def verdict_document(
     claim: Claim, verdict: Verdict, *, reading: str, policies: str, details: Sequence[str], assumptions: Sequence[str]
 ) -> Document:
-    """Return what came of rechecking a certificate: the claim, its class and policy, what was rechecked and what not.
+    """Return the result of verifying a certificate: the claim, its class and policy, what was rechecked and what not.
 
-    reading: how the log was read. policies, details: the class, and what its policies can ask. assumptions: those left.
+    reading: how the log was read. policies, details: the class, and the features its policies split on.
+    assumptions: those that remain.
     """
     if not verdict.good:
         return Document("", (Text("not good:"), Items(tuple(verdict.faults))))
@@ -392,11 +393,11 @@ def verdict_document(
     return Document("", blocks)
 
 
-# What `apply` prints: how many rows a policy gives each action.
+# The document that `apply` prints: how many rows a policy assigns to each action.
 
 
 def applied_document(counted: Sequence[tuple[str | int, int]]) -> Document:
-    """Return how many rows get each action, and how many actions no row gets."""
+    """Return the number of rows assigned to each action, and the number of actions without rows."""
     total = sum(count for _, count in counted)
     rows = tuple((plain(action), f"{count:,}", f"{count / total:.1%}") for action, count in counted if count)
     idle = sum(1 for _, count in counted if not count)

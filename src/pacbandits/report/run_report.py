@@ -1,4 +1,4 @@
-"""Documents of runs, of a comparison, and of the complexity of a problem."""
+"""Documents of runs, of a comparison of runs, and of the complexity of a problem."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pacbandits.report.result_report import LABEL_WIDTH, alarm_notes
 from pacbandits.simulation import Run
 from pacbandits.trials.protocol import Profile
 
-# What `complexity`, `problems` and `policies` print.
+# The documents that `complexity`, `problems` and `policies` print.
 
 
 Row = tuple[str, str, str]
-# Widths of the columns of labels and of numbers, where numbers are short.
+# Column widths of labels and of short numbers.
 NARROW_WIDTHS = (25, 9)
 CONFIDENCE_LABEL = "price of confidence alone"
 CONFIDENCE_FORMULA = "2ρ_σ log(1/2.4δ)"
@@ -33,7 +33,7 @@ UNION_FORMULA = "2ρ_σ log(|Π|/δ)"
 
 
 def complexity_document(problem: Problem, measured: Complexity) -> Document:
-    """Return what a problem costs: the instance, its complexity and its bounds, each number with a remark."""
+    """Return the complexity of a problem: the instance, ρ and its bounds, each number with a remark."""
     m = measured
     blocks: list[Block] = [
         Text(f"{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}\n"),
@@ -48,7 +48,7 @@ def complexity_document(problem: Problem, measured: Complexity) -> Document:
 
 
 def closing(*, seconds: float, converged: bool) -> Iterable[Block]:
-    """Yield the last lines: how long it took, and whether the requested precision was reached."""
+    """Yield the last lines: the running time, and whether the requested precision was reached."""
     yield Text(f"{seconds:.1f} s", "dim")
     if not converged:
         yield Note("warning", "the requested precision was not reached: read the brackets")
@@ -121,7 +121,7 @@ def _yardsticks(m: Complexity) -> list[tuple[str, float | None, str]]:
 
 
 def yardstick_table(measured: Complexity) -> Table:
-    """Return the samples that theory asks for, to compare a run with."""
+    """Return the theoretical numbers of samples, to compare a run with."""
     rows = [(label, show_samples(value), word) for label, value, word in _yardsticks(measured)]
     return numbers_table("yardsticks", rows, widths=NARROW_WIDTHS)
 
@@ -150,7 +150,7 @@ def _lower_formula(m: Complexity) -> str:
 
 
 class HasOptions(Protocol):
-    """Whatever has a name, a description and options."""
+    """An object with a name, a description and options."""
 
     @property
     def name(self) -> str: ...
@@ -200,23 +200,23 @@ def _bracket_word(solution: Solution, note: str) -> str:
     return "; ".join(word for word in (width if 0 < solution.gap < math.inf else "", note) if word)
 
 
-# Two runs side by side, and what theory asks for.
+# Two runs side by side, and the theoretical numbers of samples.
 
 
 YARDSTICKS = ("lower_bound", "confidence_price", "union_price")
-# Ratios of samples nearer to 1 than this are not spoken of.
+# Ratios of samples closer to 1 than this are not mentioned.
 _MIN_TOLD_RATIO = 1.05
-# No gap is larger than this ε, and so it certifies nothing.
+# No gap exceeds this ε, so it certifies nothing.
 EMPTY_EPSILON = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A run, its rival if there is one, and the problem as measured.
+    """A run, the run it is compared with if any, and the complexity of the problem.
 
     run: the run.
-    against: its rival.
-    measured: what the problem costs.
+    against: the run it is compared with.
+    measured: the complexity of the problem.
     unmeasured: why `measured` is None.
     compiled: whether the first run had kernels to compile.
     """
@@ -229,19 +229,19 @@ class Comparison:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The run and its rival."""
+        """Return the run, and the one it is compared with."""
         return (self.run,) if self.against is None else (self.run, self.against)
 
     @property
     def times_fewer(self) -> float | None:
-        """By what factor the run took fewer samples than its rival; None unless both ended by themselves."""
+        """Return the factor by which the run took fewer samples; None unless both runs stopped by themselves."""
         rival = self.against
         if rival is None or min(self.run.samples, rival.samples) == 0:
             return None
         return rival.samples / self.run.samples if self.run.stopped == rival.stopped == "done" else None
 
     def to_json(self) -> dict[str, Any]:
-        """Both runs, their ratio, and the yardsticks with the reasons for those that cannot be had."""
+        """Serialise both runs, their ratio, and the yardsticks, with the reason for each that is missing."""
         if self.measured is None:
             yardsticks: dict[str, Any] = {
                 **dict.fromkeys(YARDSTICKS),
@@ -260,7 +260,7 @@ class Comparison:
 
 
 def comparison_document(comparison: Comparison) -> Document:
-    """Return both runs side by side, then the yardsticks."""
+    """Return both runs side by side, followed by the yardsticks."""
     blocks: list[Block] = []
     if comparison.against is not None:
         blocks += _side_by_side(comparison, comparison.against)
@@ -291,7 +291,7 @@ def _side_by_side(comparison: Comparison, rival: Run) -> Iterable[Block]:
 
 
 def times_words(comparison: Comparison) -> str:
-    """The ratio of samples, from the point of view of the run; nothing where there is no ratio."""
+    """Return the ratio of samples in words, from the run's point of view; "" if there is no ratio."""
     ratio = comparison.times_fewer
     if ratio is None:
         return ""
@@ -311,11 +311,11 @@ def _certified(run: Run) -> str:
     return "—" if made is None or made.certified_epsilon >= EMPTY_EPSILON else f"{made.certified_epsilon:.3g}"
 
 
-# What `run` and `algorithms` print.
+# The documents that `run` and `algorithms` print.
 
 
 def run_document(run: Run) -> Document:
-    """Return one run: its rounds, its policy, what is guaranteed of it, and whether that was true."""
+    """Return one run: its rounds, its policy, its guarantee, and whether that held."""
     head = f"ε = {run.epsilon:g}, δ = {run.delta:g}, seed {run.seed}\n"
     blocks: list[Block] = [Text(head)]
     if run.history:
@@ -342,7 +342,7 @@ def run_document(run: Run) -> Document:
 
 
 def runs_document(runs: Sequence[Run], *, asked: int) -> Document:
-    """Return how often several runs were right, and what they cost."""
+    """Return how often several runs were right, and their numbers of samples."""
     first, samples = runs[0], [run.samples for run in runs]
     done = [run for run in runs if run.stopped == "done"]
     allowed = f" (δ allows {first.delta:g} of them)" if done else ""

@@ -1,4 +1,4 @@
-"""What a log proves, for people who have never heard of a nat: the answer, how good it is, and how sure."""
+"""The summary of a result for readers without statistics: the recommendation, its value, and its confidence."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from pacbandits.report.document import ALARM
 from pacbandits.report.numbers import show_gain, show_interval, show_mean
 from pacbandits.trials.forecast import Outlook
 
-# What an A/B tester looks at first: how many rows each action had, and their mean outcome.
+# The arms of an A/B test: the number of rows of each action, and their mean outcome.
 
 
 @dataclass(frozen=True)
 class Arm:
     """An action as it was tried.
 
-    action: what it is called.
-    rows: that had it.
+    action: its name.
+    rows: the number of rows with it.
     share: of all rows.
-    mean: of what they earned, as it stands in the log, in the units of rewards; None where no row had it.
-    awaited: how many of the rows have a reward that is not in; the mean is of the others.
+    mean: their mean reward as logged, in the units of rewards; None if no row has a reward.
+    awaited: the number of rows whose reward is pending; the mean excludes them.
     """
 
     action: str
@@ -48,7 +48,7 @@ class Arm:
 
 
 def tried_arms(log: Log, names: tuple[str, ...]) -> tuple[Arm, ...]:
-    """Every action as it was tried, none of it weighted or modelled; names (A,): what they are called."""
+    """Return every action as it was tried, neither weighted nor modelled; names (A,): of the actions."""
     rows = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
     awaited = np.bincount(log.actions[log.awaited], minlength=log.n_actions)
     earned = np.bincount(
@@ -68,22 +68,22 @@ def tried_arms(log: Log, names: tuple[str, ...]) -> tuple[Arm, ...]:
 
 
 Light = Literal["green", "yellow", "red"]
-MIN_EFFECTIVE_SHARE = 0.05  # of the rows of a log, below which little overlaps with what a policy does
+MIN_EFFECTIVE_SHARE = 0.05  # effective sample size over rows, below which a policy overlaps too little with the log
 RESOLVE = (
     "Resolve that first: until then this log supports no recommendation, and none of its figures holds with any "
     "confidence."
 )
-MIN_MEANS_OF_ROOM = 5.0  # what is possible beyond the mean, in means, from which on ε is compared with the mean
-MIN_PLAYS = 100  # of an action, below which little is known of it
+MIN_MEANS_OF_ROOM = 5.0  # ε is compared with the mean if the largest possible gain exceeds this many means
+MIN_PLAYS = 100  # of an action, below which a warning is shown
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that was checked.
+    """The result of a check.
 
-    light: green for nothing found, yellow for what could not be checked or is to be kept in mind, red for an alarm.
+    light: green if nothing was found, yellow if it could not be checked or is a caution, red for an alarm.
     title: what was checked, in a few words.
-    words: what was found.
+    words: the finding.
     """
 
     light: Light
@@ -93,13 +93,13 @@ class Mark:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """Where a tree ends.
+    """A leaf of a tree, with estimates from the log.
 
-    conditions: what leads there, in words.
-    action: what is done there.
-    rows: that end there, of those that leaves are told by.
-    share: of all these.
-    estimates (A,): the mean reward of each action there, in the units of rewards; not a number where it was not played.
+    conditions: the tests that lead to it, in words.
+    action: its action.
+    rows: the number of rows in it, of those used for the estimates.
+    share: of these rows.
+    estimates (A,): the mean reward of each action in it, in the units of rewards; NaN if it was not played there.
     """
 
     conditions: tuple[str, ...]
@@ -111,11 +111,11 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class Price:
-    """What a policy costs.
+    """The cost of a policy.
 
-    cost: on average over all rows of the log.
-    budget: the most that it may on average over the contexts that were known.
-    limited: the actions whose share is limited, where the budget is a limit of shares and costs are of no other kind.
+    cost: its mean over all rows of the log.
+    budget: the largest mean cost allowed over the contexts known when the policy was chosen.
+    limited: the actions with a limited share, if the budget is a limit on shares and all costs are 0 or 1.
     """
 
     cost: float
@@ -124,7 +124,7 @@ class Price:
 
     @property
     def figure(self) -> tuple[str, str]:
-        """What was measured, and how much."""
+        """Return the name of the figure and its value, as text."""
         if self.limited:
             given = f"{100 * self.cost:.3g} % (at most {100 * self.budget:.4g} %)"
             return f"share who get {' or '.join(self.limited)}", given
@@ -142,7 +142,7 @@ class Price:
         )
 
     def mark(self) -> Mark:
-        """Whether the log is dearer than the contexts that were known: by chance, or as they were of other people."""
+        """Return a warning if the cost over the log exceeds the budget, by chance or as the known contexts differ."""
         light = "green" if self.cost <= self.budget else "yellow"
         title = "Does it keep the limit?" if self.limited else "Does it keep the budget?"
         return Mark(light, title, self.describe())
@@ -150,12 +150,12 @@ class Price:
 
 @dataclass(frozen=True)
 class Scale:
-    """What a proven distance has to be compared with before it says anything; in the units of rewards.
+    """The quantities to compare a certified ε with; in the units of rewards.
 
-    epsilon: the distance that is proven.
-    possible: how much better than the policy any rule could be at most: the largest reward, less the lower end of the
-        policy's value.
-    likely: the same by the estimate of the value.
+    epsilon: the certified distance.
+    possible: the largest gain of any rule over the policy: the largest reward less the lower end of the policy's
+        value.
+    likely: the same with the estimate of the value.
     in_sight: the estimated gain of the policy over the best single action.
     """
 
@@ -166,14 +166,14 @@ class Scale:
 
     @classmethod
     def of(cls, certificate: Certificate, worth: Worth) -> Scale:
-        """The scale of a certificate whose policy is worth so much."""
+        """Return the scale of a certificate and the value of its policy."""
         top, value = certificate.reward_range[1], worth.value
         low = certificate.reward_range[0] if value.empty else value.low
         return cls(certificate.certified_epsilon, top - low, top - value.estimate, worth.over_best.estimate)
 
     @property
     def says_nothing(self) -> bool:
-        """Whether no rule could be better by more than the distance anyway, so that it tells nothing."""
+        """Return whether ε is vacuous: by the estimate, no rule could be better by more than ε."""
         return self.epsilon >= self.likely > 0
 
     def to_json(self) -> dict[str, Any]:
@@ -183,24 +183,24 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Everything that a report says.
+    """The content of a report.
 
     source: where the log came from.
-    outcome: what a reward is called.
-    certificate: what is proven.
-    worth: how good the policy is; None where that cannot be told.
-    actions (A,): what they are called.
-    leaves: of the policy, if it is a tree; of the likeliest tree of a lottery.
-    marks: what was checked.
-    ahead: how many more rows it would take; None where nothing is lacking.
-    target: the distance that would be proven with these.
-    price: what the policy costs, where it has to keep a budget.
+    outcome: the name of a reward.
+    certificate: the certificate.
+    worth: the policy's value; None if it cannot be estimated.
+    actions (A,): their names.
+    leaves: of the policy, if it is a tree; of a mixture policy, those of its likeliest tree.
+    marks: the results of checks.
+    ahead: the number of further rows needed; None if nothing is missing.
+    target: the distance that those would prove.
+    price: the policy's cost, if it has a budget.
     arms (A,): every action as it was tried.
     control: the action that the policy is compared with, if one was named.
-    proof: what the certificate's file is called, if there is one.
-    happened: what was planned, and what happened: a name and two texts each.
-    leaves_of: which rows the leaves are told by, in words.
-    notices: what a reader should know of the log before the answer.
+    proof: the name of the certificate's file, if there is one.
+    happened: what was planned and what happened: a name and two texts each.
+    leaves_of: the rows that the leaves are estimated from, in words.
+    notices: notes on the log, to be read before the answer.
     """
 
     source: str
@@ -222,29 +222,29 @@ class Summary:
 
     @property
     def percent(self) -> bool:
-        """Whether rewards are rates, to be told in percent."""
+        """Whether rewards are rates, shown in percent."""
         return self.certificate.reward_range == UNIT_RANGE
 
     @property
     def whenever(self) -> str:
-        """Whether one may look again and again, in words; at shuffled rows only once, and at blocks of visits too."""
+        """The words for any-time validity; empty if the certificate allows one analysis (shuffled rows or blocks)."""
         return ", however often one looks," if self.certificate.any_time else ""
 
     @property
     def noun(self) -> str:
-        """What evidence is counted by."""
+        """The unit of evidence: rows or people."""
         return "rows" if self.certificate.units is None else "people"
 
     def show(self, value: float) -> str:
-        """A mean reward, in its units."""
+        """Return a mean reward in its units."""
         return show_mean(value, percent=self.percent)
 
     def show_difference(self, value: float, *, sign: bool = False) -> str:
-        """A difference between mean rewards, in its units."""
+        """Return a difference between mean rewards in its units."""
         return show_gain(value, percent=self.percent, sign=sign)
 
     def to_json(self) -> dict[str, Any]:
-        """What it adds to a certificate, as what JSON knows."""
+        """Serialise what the summary adds to a certificate to JSON-compatible values."""
         ahead = None if self.ahead is None else {"epsilon": self.target, **self.ahead.to_json()}
         return {
             "alarms": list(self.alarms),
@@ -263,23 +263,23 @@ class Summary:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Where the log speaks against what all this rests on, in words: a failed check, or an empty interval."""
+        """Contradictions between the log and the assumptions, in words: a failed check, or an empty interval."""
         return self.certificate.alarms or (() if self.worth is None else self.worth.alarms)
 
     @property
     def scale(self) -> Scale | None:
-        """What the proven distance has to be compared with; None where no value is known."""
+        """The quantities to compare the certified ε with; None if no value is known."""
         return None if self.worth is None else Scale.of(self.certificate, self.worth)
 
     def answer(self) -> tuple[str, ...]:
-        """The answer in plain sentences: what to do, how good it is, and how sure that is; alarms before all else."""
+        """Return the answer in sentences: the recommendation, its value and its confidence; alarms come first."""
         c = self.certificate
         if self.alarms:
             return (*(f"{ALARM}{one_line(words)}." for words in self.alarms), RESOLVE, self._as_it_stands())
         return self._what(), self._how_good(), self._how_sure(100 * (1 - c.delta))
 
     def _as_it_stands(self) -> str:
-        """What the rows say if nobody asks whether they can be trusted."""
+        """Return what the rows suggest if the alarm is ignored."""
         constant = self.single_action
         rule = "the rule below" if constant is None else f"always {constant}"
         if self.worth is None:
@@ -323,20 +323,20 @@ class Summary:
 
     @property
     def single_action(self) -> str | None:
-        """The action that the policy gives everybody, by its name; None where it gives different ones."""
+        """The name of the action that the policy assigns to everybody; None if it assigns different ones."""
         policy = self.certificate.policy
         root = policy.root if isinstance(policy, TreePolicy) else None
         return call(root, self.actions) if isinstance(root, int) else None
 
     @property
     def restricted(self) -> bool:
-        """Whether policies have to keep to something, which an action for everybody may not."""
+        """Whether policies are restricted, so that a single action for everybody may not be allowed."""
         learning = self.certificate.learning
         return learning is not None and bool(learning.restricted)
 
     @property
     def instead(self) -> str | None:
-        """The action to give everybody instead of the rule, where that is not estimated to earn more; else None."""
+        """The action for everybody to recommend if the rule is not estimated to earn more; else None."""
         if self.worth is None or self.restricted or self.single_action is not None:
             return None
         gains = isinstance(self.certificate.policy, Lottery) or self.worth.over_best.estimate > 0
@@ -344,13 +344,13 @@ class Summary:
 
     @property
     def leaves_mean(self) -> float | None:
-        """The mean reward of the rule by its leaves; None where it has none, or one of them has no estimate."""
+        """The mean reward of the rule by its leaves; None if there are no leaves or one has no estimate."""
         means = [leaf.share * leaf.estimates[self.actions.index(leaf.action)] for leaf in self.leaves]
         return float(sum(means)) if means and not np.isnan(means).any() else None
 
     @property
     def best_single(self) -> str:
-        """The action that seems best if everybody gets the same."""
+        """The single action with the largest estimate."""
         assert self.worth is not None
         return call(int(np.argmax([one.estimate for one in self.worth.singles])), self.actions)
 
@@ -397,11 +397,11 @@ class Summary:
         return f"{sure} no rule of this kind{kept} is better by more than {near}; {self._compared(scale)}."
 
     def _compared(self, scale: Scale) -> str:
-        """What a distance is to be compared with, in words."""
+        """Return the comparison of ε with the possible gain, or with the mean, in words."""
         most, likely = self.show_difference(scale.possible), self.show_difference(scale.likely)
         words = f"for comparison, any rule could be better by at most {most} ({likely} by the estimate)"
         mean = 0.0 if self.worth is None else self.worth.value.estimate - self.certificate.reward_range[0]
-        if 0.0 < mean * MIN_MEANS_OF_ROOM < scale.likely:  # where rewards are rare, all that is possible says little
+        if 0.0 < mean * MIN_MEANS_OF_ROOM < scale.likely:  # with rare rewards, the possible gain is uninformative
             words = f"that is {100 * self.certificate.certified_epsilon / mean:.2g} % of its mean {self.outcome}"
         if scale.in_sight <= 0:
             return words
@@ -422,11 +422,11 @@ def summarise(
     control: int | None = None,
     proof: str | None = None,
 ) -> Summary:
-    """What a certificate and its log say, for a report.
+    """Return the summary of a certificate and its log, for a report.
 
-    worth: as `measure_worth` tells. source, outcome: what to call the log, and a reward. ahead, target: how many more
-    rows would prove which distance. policies: the class, of which is told what the policy costs where it has a budget.
-    control: the number of the action that the policy is compared with. proof: what to call the certificate's file.
+    worth: of `measure_worth`. source, outcome: the names of the log and of a reward. ahead, target: how many more rows
+    would prove which distance. policies: the class, for the policy's cost if it has a budget. control: the number of
+    the action that the policy is compared with. proof: the name of the certificate's file.
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
@@ -466,7 +466,7 @@ def summarise(
 
 
 def _price(certificate: Certificate, log: Log, policies: PolicyClass, names: tuple[str, ...]) -> Price:
-    """What the policy costs over all rows of the log; names (A,): of the actions."""
+    """Return the policy's cost over all rows of the log; names (A,): of the actions."""
     rows = replace(log.contexts, weights=log.weights / log.weights.sum())
     limited = tuple(call(int(action), names) for action in np.flatnonzero(policies.costs))
     shares = 0 < len(limited) < len(names) and bool((policies.costs[policies.costs != 0] == 1.0).all())
@@ -474,7 +474,7 @@ def _price(certificate: Certificate, log: Log, policies: PolicyClass, names: tup
 
 
 def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[GroupResult, ...]:
-    """The leaves of a tree from left to right, with what the log tells of each."""
+    """Return the leaves of a tree from left to right, with estimates from the log."""
     found: list[GroupResult] = []
     low, unit = log.reward_range[0], log.reward_range[1] - log.reward_range[0]
 
@@ -498,7 +498,7 @@ def _leaves(policy: TreePolicy, log: Log, names: tuple[str, ...]) -> tuple[Group
 
 
 def _checked(certificate: Certificate) -> list[Mark]:
-    """The looks for drift and for a mismatch of the sample ratio."""
+    """Return the results of the checks for drift and for a sample-ratio mismatch."""
     titles = {"drift": "Did anything change on the way?", "sample ratio": "Do the counts fit the split?"}
     return [
         Mark(
@@ -511,7 +511,7 @@ def _checked(certificate: Certificate) -> list[Mark]:
 
 
 def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark:
-    """Whether the log did often enough what the policy would do, and each action often enough."""
+    """Return whether the log took the policy's actions, and each action, often enough."""
     title = "Was everything tried often enough?"
     counts = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions)
     rarest = int(counts.argmin())
@@ -525,7 +525,7 @@ def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark
 
 
 def _came_back(certificate: Certificate, log: Log) -> list[Mark]:
-    """Whether people came back, as far as the log tells, and what that means for the evidence."""
+    """Return whether units repeat, as far as the log shows, and what that means for the evidence."""
     title, c = "Did people come back?", certificate
     if c.units is None:
         return [Mark("yellow", title, one_line(words)) for words in log.assumed if tells_of_return(words)]
@@ -535,7 +535,7 @@ def _came_back(certificate: Certificate, log: Log) -> list[Mark]:
 
 
 def _remarked(certificate: Certificate, log: Log) -> list[Mark]:
-    """What had to be assumed of the file, and of what was left out of it."""
+    """Return the assumptions about the file and about the data left out of it."""
     said = [one_line(words) for words in dict.fromkeys((*log.assumed, *certificate.remarks))]
     titles = ["Another reward" if words.startswith(CLIPPED) else "Taken as given" for words in said]
     return [

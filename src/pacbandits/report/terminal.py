@@ -1,4 +1,4 @@
-"""Documents in a terminal, as renderables of rich."""
+"""Render documents in a terminal, as renderables of rich."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def render_terminal(document: Document) -> RenderableType:
 
 
 def _blocks(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """Yield what blocks look like; sections, tables, checks and alarms are followed by a gap."""
+    """Yield the renderables of blocks; sections, tables, checks and alarms are followed by a gap."""
     for block in blocks:
         match block:
             case Text(words, style):
@@ -68,12 +68,12 @@ def _blocks(blocks: Iterable[Block]) -> Iterator[RenderableType]:
                 if kind == "alarm":
                     yield GAP
             case Items(items):
-                # In columns of their own, so that no words of others begin a line.
+                # In a column of its own, so that no untrusted text begins a line.
                 yield _table(Table((), tuple(("•", words) for words in items)), padding=1)
             case Code(text):
                 yield Padding(
                     Words(visible_lines(text)), (0, 0, 0, 2), expand=False
-                )  # so that no line of it begins one of ours
+                )  # so that no untrusted text begins a line
             case Table():
                 yield from (_table(block), GAP)
             case Intervals(rows, title):

@@ -1,1 +1,1 @@
-"""Baselines, one a file: what others would do with the same problem."""
+"""Baseline algorithms, one per file."""

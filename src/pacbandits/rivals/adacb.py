@@ -49,7 +49,7 @@ Gamma = Annotated[float, About("g, which multiplies the learning rate γ", above
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceSet:
-    """The functions near what was fitted.
+    """The functions within a radius of the fitted one.
 
     model: f̂.
     radius: β, in squared error.
@@ -59,7 +59,7 @@ class ConfidenceSet:
     radius: float
 
     def candidates(self, contexts: Contexts) -> tuple[FloatArray, BoolArray]:
-        """Predictions (n, A) cut to [0, 1], and which actions (n, A) may be the best."""
+        """Return predictions (n, A) clipped to [0, 1], and which actions (n, A) may be the best."""
         means = self.model.predict(contexts)
         width = math.sqrt(self.radius) * self.model.widths(contexts)
         lower, upper = np.clip(means - width, 0.0, 1.0), np.clip(means + width, 0.0, 1.0)
@@ -68,7 +68,7 @@ class ConfidenceSet:
 
 @dataclass(frozen=True, eq=False)
 class CandidateGaps:
-    """Play by inverse gap weighting among the actions that may be the best.
+    """A sampler by inverse gap weighting among the actions that may be the best.
 
     functions: that say which these are.
     gamma: γ.
@@ -80,14 +80,14 @@ class CandidateGaps:
     n_actions: int
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         means, candidates = self.functions.candidates(contexts)
         return inverse_gaps(means, gamma=self.gamma, candidates=candidates)
 
 
 @dataclass(frozen=True, eq=False)
 class Disagreement:
-    """What is kept between rounds.
+    """The memory of AdaCB between rounds.
 
     coordinates: of contexts.
     functions: those that may be right.
@@ -103,7 +103,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class AdaCb(Budgeted):
-    """Play the actions that may still be the best, the less the further they fall behind.
+    """AdaCB: play the actions that may still be the best, with probabilities that fall with their predicted gap.
 
     confidence: c, which multiplies the radius of the set of functions that may be right.
     gamma: g, which multiplies the learning rate γ.
@@ -137,36 +137,36 @@ class AdaCb(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> AdaCb:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), confidence=confidence, gamma=gamma, budget=budget, growth=growth)
 
     @property
     def epochs(self) -> int:
-        """M."""
+        """M, the number of epochs."""
         return max(math.ceil(math.log2(self.budget)), 1)
 
     def entropy(self, dimension: int) -> float:
-        """ℓ = log(2|F|T²/δ) for d parameters."""
+        """Return ℓ = log(2|F|T²/δ) for d parameters."""
         return linear_entropy(dimension, self.budget) + math.log(2.0 / self.delta) + 2.0 * math.log(self.budget)
 
     def squared_error(self, dimension: int, samples: float) -> float:
-        """β after so many interactions."""
+        """Return β after this many interactions."""
         epoch = min(max(math.ceil(math.log2(max(samples, 1.0))), 1), self.epochs)
         return self.confidence * 16.0 * (self.epochs - epoch + 1) * self.entropy(dimension)
 
     def rate(self, dimension: int, samples: float, *, n_actions: int, disagreement: Disagreement) -> float:
-        """γ after so many interactions."""
+        """Return γ after this many interactions."""
         scale = disagreement.share / math.sqrt(disagreement.before)
         return self.gamma * scale * math.sqrt(n_actions * (samples / 2.0) / self.entropy(dimension))
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Disagreement:
-        """Any function may be right, and they disagree everywhere."""
+        """Return the first memory: any function may be right, and they disagree everywhere."""
         coordinates = ContextCoordinates.of(contexts)
         nothing = Seen.nothing(contexts, n_actions=policies.n_actions)
         return Disagreement(coordinates, self._functions(nothing, coordinates))
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Disagreement:
-        """The functions that may be right after all that was seen, and where they disagree."""
+        """Return the functions that are consistent with the data, and the share of contexts where they disagree."""
         before = state.memory
         functions = self._functions(seen, before.coordinates)
         _, candidates = functions.candidates(seen.contexts)
@@ -175,7 +175,7 @@ class AdaCb(Budgeted):
         return Disagreement(before.coordinates, functions, disagree + smoothing, before.share)
 
     def play(self, state: RivalState) -> Play:
-        """Inverse gap weighting among candidates."""
+        """Return inverse gap weighting among the candidates."""
         kept, n_actions = state.memory, state.policies.n_actions
         dimension = kept.functions.model.dimension
         rate = self.rate(dimension, state.samples, n_actions=n_actions, disagreement=kept)
@@ -185,7 +185,7 @@ class AdaCb(Budgeted):
         )
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy that the regression likes best."""
+        """Return the policy with the largest predicted value."""
         return best_by_regression(state.policies, seen, coordinates=memory.coordinates)
 
     def _functions(self, seen: Seen, coordinates: ContextCoordinates) -> ConfidenceSet:

@@ -1,4 +1,4 @@
-"""Estimated values of policies that are less noisy than rewards weighted by 1/p: centred, and with all rounds as one.
+"""Policy values by balanced importance weighting: centred rewards, and all rounds pooled, for a smaller variance.
 
     V̂(π) = b + (1/n) Σ (r − b) 1{π(c) = a}/p(a|c)     with b the mean reward of all n interactions
 
@@ -30,7 +30,7 @@ from pacbandits.trials.protocol import Plan
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """How often each action was expected to be played in each context that was seen.
+    """The expected number of plays of each action in each context seen.
 
     samplers: of the rounds so far.
     sizes: interactions of each round.
@@ -43,11 +43,11 @@ class Balance:
 
     @classmethod
     def nothing(cls, contexts: Contexts, *, n_actions: int) -> Balance:
-        """No rounds yet."""
+        """Return the balance before the first round."""
         return cls((), (), np.zeros((len(contexts.tallied()), n_actions)))
 
     def with_round(self, plan: Plan, seen: Seen) -> Balance:
-        """The same and a round more, after which this was seen."""
+        """Return the balance after one more round; seen: all observations after it."""
         samplers, sizes, known = (*self.samplers, plan.sampler), (*self.sizes, plan.samples), len(self.expected)
         expected = plan.samples * plan.sampler.propensities(seen.contexts)
         expected[:known] += self.expected
@@ -58,21 +58,21 @@ class Balance:
         return Balance(samplers, sizes, expected)
 
     def scores(self, seen: Seen) -> FloatArray:
-        """Scores (n, A) whose sum over what a policy plays is n (V̂(π) − b)."""
+        """Return scores (n, A) whose sum over a policy's actions is n (V̂(π) − b)."""
         centred = (seen.sums - mean_reward(seen) * seen.plays) * seen.samples
         return np.divide(centred, self.expected, out=np.zeros_like(centred), where=seen.plays > 0)
 
 
 def mean_reward(seen: Seen) -> float:
-    """b, of all interactions; 0 where there were none."""
+    """Return b, the mean reward of all interactions; 0 if there were none."""
     return float(seen.sums.sum() / max(seen.samples, 1.0))
 
 
 def centred_scores(seen: Seen) -> FloatArray:
-    """Scores (n, A) whose sum over what a policy plays is n (V̂(π) − b), with weights 1/p."""
+    """Return scores (n, A) whose sum over a policy's actions is n (V̂(π) − b), with weights 1/p."""
     return seen.scores - mean_reward(seen) * seen.inverses
 
 
 def best_by_centred_scores(policies: PolicyClass, seen: Seen) -> tuple[Policy, int]:
-    """The policy of largest estimated value, centred rewards weighted by 1/p; and the one oracle call it took."""
+    """Return the policy of largest value, by centred rewards weighted by 1/p, and the number of oracle calls, 1."""
     return policies.argmax(seen.contexts, centred_scores(seen)), 1

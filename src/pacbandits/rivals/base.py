@@ -1,4 +1,4 @@
-"""What baselines share: rounds on one grid, sums of what was seen, an answer from the class.
+"""The base of all baselines: rounds on one grid, sums of observations, an answer from the class.
 
 Papers update after every interaction. Here a round ends at the next point of a grid that grows by a share, 10 at first,
 so that propensities are known and logged, and what an algorithm plays lags behind what it has seen by that share at the
@@ -30,7 +30,7 @@ Growth = Annotated[float, About("the size of a round, as a share of what was see
 
 
 def next_checkpoint(samples: int, *, growth: float) -> int:
-    """The least point of the grid beyond so many interactions: 10, and then a share more each time.
+    """Return the least point of the grid beyond this many interactions: 10, and then a share more each time.
 
     >>> from pacbandits.rivals.base import next_checkpoint
     >>> [next_checkpoint(n, growth=0.5) for n in (0, 9, 10, 15, 21, 22)]
@@ -44,7 +44,7 @@ def next_checkpoint(samples: int, *, growth: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """How the next round is played.
+    """The sampler of the next round.
 
     sampler: with what probability to play each action.
     oracle_calls: what it took to choose that.
@@ -58,7 +58,7 @@ class Play:
 
 @dataclass(frozen=True, eq=False)
 class RivalState(State):
-    """What a baseline knows between rounds; a `State`, and
+    """The state of a baseline between rounds: a `State`, and
 
     seen: what was seen, in sums.
     memory: what the algorithm keeps of its own.
@@ -70,7 +70,7 @@ class RivalState(State):
 
 @dataclass(frozen=True)
 class Rival(ABC):
-    """A baseline: `play` and `recommend` are its own; where it keeps more than sums, `remember` and `first_memory` too.
+    """A baseline: it defines `play` and `recommend` and, if it keeps more than sums, `remember` and `first_memory`.
 
     epsilon, delta: by what its answer is judged.
     rewards: what is known of them.
@@ -92,40 +92,40 @@ class Rival(ABC):
 
     @staticmethod
     def common(setting: Setting) -> dict[str, Any]:
-        """The fields that a setting fills."""
+        """Return the fields that a setting determines."""
         return {"epsilon": setting.epsilon, "delta": setting.delta, "rewards": setting.rewards}
 
     @abstractmethod
     def play(self, state: RivalState) -> Play:
-        """How to play the next round."""
+        """Return the sampler of the next round."""
 
     @abstractmethod
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy to answer with after what was `seen`, and the oracle calls it took; state: before the round."""
+        """Return the policy to recommend after `seen`, and the number of oracle calls; state: before the round."""
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Any:
-        """What is kept of its own before anything is seen; raises where the class or the contexts do not suit."""
+        """Return its own memory before the first round; raise if the class or the contexts are unsuitable."""
         return None
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Any:
-        """What is kept after a round."""
+        """Return its own memory after a round."""
         return state.memory
 
     def left(self, samples: int) -> int | None:
-        """How many more interactions it may play; None for any number."""
+        """Return the number of interactions it may still play; None for any number."""
         return None
 
     def proven(self, state: RivalState, seen: Seen, memory: Any) -> bool:
-        """Whether its answer is proven, where it can prove one."""
+        """Return whether its answer is proven, if it can prove one."""
         return False
 
     @property
     def rounds(self) -> int:
-        """Not known beforehand."""
+        """The number of rounds, which is not known in advance."""
         return 0
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> RivalState:
-        """Nothing seen."""
+        """Return the state before the first round."""
         policies = check_class(policies)
         check_memory(policies, len(check_contexts(contexts)))
         memory = self.first_memory(policies, contexts)
@@ -136,7 +136,7 @@ class Rival(ABC):
         )
 
     def design(self, state: RivalState, *, progress: Progress | None = None) -> Plan | None:
-        """The next round."""
+        """Return the plan of the next round."""
         instance(state, RivalState, name="state")
         if state.finished:
             return None
@@ -153,7 +153,7 @@ class Rival(ABC):
         )
 
     def absorb(self, state: RivalState, plan: Plan, log: Log) -> RivalState:
-        """The state after the round."""
+        """Return the state after the round."""
         instance(state, RivalState, name="state")
         check_played(state, plan, log, rewards=self.rewards)
         seen = state.seen.with_log(log)
@@ -171,18 +171,18 @@ class Rival(ABC):
         )
 
     def result(self, state: RivalState) -> Answer:
-        """The policy so far, and what is promised of it."""
+        """Return the policy so far, and its guarantee."""
         instance(state, RivalState, name="state")
         return Answer(state.policy, state.finished, self.promise(state))
 
     @abstractmethod
     def promise(self, state: RivalState) -> str:
-        """What is promised of the policy so far, in words."""
+        """Return the guarantee of the policy so far, in words."""
 
 
 @dataclass(frozen=True)
 class Budgeted(Rival):
-    """A baseline that never stops by itself and promises nothing of its answer: it plays its budget.
+    """A baseline that plays its budget: it never stops by itself, and its answer has no guarantee.
 
     budget: how many interactions.
     """
@@ -194,16 +194,16 @@ class Budgeted(Rival):
         settle(self, budget=whole_number(self.budget, name="budget", least=1))
 
     def left(self, samples: int) -> int:
-        """What is left of the budget."""
+        """Return what is left of the budget."""
         return max(self.budget - samples, 0)
 
     def promise(self, state: RivalState) -> str:
-        """Nothing."""
+        """Return that there is no guarantee."""
         return "none: it promises little regret while it plays, and nothing of the policy that it has learnt"
 
 
 def check_listed(policies: PolicyClass, *, name: str, most: int) -> PolicyClass:
-    """Raise unless the policies can be listed, up to so many of them."""
+    """Raise unless the policies can be listed and are at most `most`; return the class."""
     if not policies.lists_policies:
         raise InputError(
             f"{name} keeps a figure for each policy, and {policies.type_name} cannot be listed; use a class that "

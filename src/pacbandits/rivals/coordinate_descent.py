@@ -1,4 +1,4 @@
-"""Weights of policies that explore enough and cost little, found by coordinate descent through the argmax oracle.
+"""Weights of policies with enough exploration and small cost, found by coordinate descent through the argmax oracle.
 
 Given losses Δ(π) ≥ 0 against the best policy, as estimated, a slope β and a least probability μ, find weights Q ≥ 0
 with
@@ -51,7 +51,7 @@ _ROUNDING = 1e-9  # by which a constraint may be missed, as a share
 
 @dataclass(frozen=True, eq=False)
 class PolicyWeights:
-    """Policies with weights that sum to 1 at the most.
+    """Policies with weights that sum to at most 1.
 
     policies: those of some weight.
     weights (m,): Q.
@@ -68,7 +68,7 @@ class PolicyWeights:
 
     @classmethod
     def nothing(cls, best: Policy, *, n_contexts: int) -> PolicyWeights:
-        """No weight on any policy, so that all of it is the best one's."""
+        """Return no weights, so that all of the weight is the best policy's."""
         return cls((), np.zeros(0), np.zeros((0, n_contexts), dtype=np.int64), best)
 
     def halved(self, contexts: Contexts) -> PolicyWeights:
@@ -84,14 +84,14 @@ class PolicyWeights:
         return PolicyWeights(policies, self.weights[keep] / 2.0, actions, self.best)
 
     def mixture(self) -> tuple[tuple[Policy, ...], FloatArray]:
-        """Policies and weights that sum to 1, the rest being the best policy's."""
+        """Return policies and weights that sum to 1; the best policy gets the rest."""
         rest = max(1.0 - float(self.weights.sum()), 0.0)
         return (*self.policies, self.best), np.append(self.weights, rest)
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What is asked of the weights.
+    """The constraints on the weights.
 
     slope: β, by how much more variance a policy may have for each unit of loss.
     floor: μ, the least probability of an action.
@@ -102,7 +102,7 @@ class Constraint:
 
 
 def solve(policies: PolicyClass, seen: Seen, *, constraint: Constraint, start: PolicyWeights) -> PolicyWeights:
-    """Weights that meet the constraints on what was seen, from a start; as far as `MOST_CALLS` go."""
+    """Return weights that meet the constraints on the observations, from a start, within `MOST_CALLS` oracle calls."""
     best = policies.argmax(seen.contexts, seen.scores)
     search = _Search(seen, constraint=constraint, best=best, start=start.halved(seen.contexts))
     calls = 1
@@ -117,7 +117,7 @@ def solve(policies: PolicyClass, seen: Seen, *, constraint: Constraint, start: P
 
 
 class _Search:
-    """The weights while they are sought."""
+    """The weights during the descent."""
 
     def __init__(self, seen: Seen, *, constraint: Constraint, best: Policy, start: PolicyWeights) -> None:
         samples = seen.samples
@@ -132,20 +132,20 @@ class _Search:
         self._played = action_weights(start.actions, start.weights, n_actions=self._n_actions)
 
     def _penalty(self, actions: IntArray) -> float:
-        """βΔ(π)."""
+        """Return βΔ(π)."""
         return self._constraint.slope * (self._best_value - total(self._values, actions))
 
     def _smoothed(self) -> FloatArray:
-        """Q^μ (n, A)."""
+        """Return Q^μ (n, A)."""
         floor = self._constraint.floor
         return (1.0 - self._n_actions * floor) * self._played + floor
 
     def scores(self) -> FloatArray:
-        """What sums to E_x[1/Q^μ(π(x)|x)] − βΔ(π), but for what is the same for all policies."""
+        """Return scores that sum to E_x[1/Q^μ(π(x)|x)] − βΔ(π), up to a constant for all policies."""
         return self._shares[:, None] / self._smoothed() + self._constraint.slope * self._values
 
     def shrink(self) -> None:
-        """Less of all weights until Σ Q(π)(2A + βΔ(π)) ≤ 2A."""
+        """Scale all weights down until Σ Q(π)(2A + βΔ(π)) ≤ 2A."""
         allowed = 2.0 * self._n_actions
         spent = float(self._weights @ (allowed + self._penalties))
         if spent > allowed:
@@ -153,7 +153,7 @@ class _Search:
             self._played *= allowed / spent
 
     def settle(self) -> None:
-        """Steps on the policies that have weight, until none of them is explored too little."""
+        """Step on the policies that have weight, until each is explored enough."""
         if not self._policies:
             return
         table = np.stack(self._actions)
@@ -165,7 +165,7 @@ class _Search:
                 return
 
     def add(self, policy: Policy) -> bool:
-        """A step on this policy, if it is explored too little; whether it was."""
+        """Step on this policy if it is explored too little; return whether it was."""
         actions = policy(self._contexts)
         key = actions.tobytes()
         if key in self._where:
@@ -200,7 +200,7 @@ class _Search:
 
 
 def action_weights(actions: np.ndarray[Any, Any], weights: FloatArray, *, n_actions: int) -> FloatArray:
-    """Σ_π w_π 1{π(x) = a} as (n, A), for policies with actions (m, n) and weights (m,)."""
+    """Return Σ_π w_π 1{π(x) = a} as (n, A), for policies with actions (m, n) and weights (m,)."""
     n = actions.shape[1]
     cells: IntArray = np.arange(n, dtype=np.int64) * n_actions + actions
     out = np.bincount(cells.reshape(-1), weights=np.repeat(weights, n), minlength=n * n_actions)

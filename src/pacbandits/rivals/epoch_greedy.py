@@ -1,4 +1,4 @@
-"""Epoch-greedy (Langford and Zhang 2007): explore at random for a while, then act on what was learnt, and so on.
+"""Epoch-greedy (Langford and Zhang 2007): alternate random exploration with the best policy learnt so far.
 
     in round k, after t interactions:
         with probability  s_t = min(1, c (A log(|Π|/δ) / t)^{1/3})   play any action, all alike
@@ -75,11 +75,11 @@ class EpochGreedy(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> EpochGreedy:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), explore=explore, budget=budget, growth=growth)
 
     def play(self, state: RivalState) -> Play:
-        """The best policy so far, and now and then anything."""
+        """Return the best policy so far, mixed with uniform exploration."""
         n_actions = state.policies.n_actions
         size = state.policies.log_size + np.log(1.0 / self.delta)
         share = min(1.0, self.explore * (n_actions * size / max(state.samples, 1)) ** (1.0 / 3.0))
@@ -87,5 +87,5 @@ class EpochGreedy(Budgeted):
         return Play(mixture, details={"explored": share})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value, centred rewards weighted by 1/p."""
+        """Return the policy of largest value, by centred rewards weighted by 1/p."""
         return best_by_centred_scores(state.policies, seen)

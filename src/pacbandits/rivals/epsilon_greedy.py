@@ -1,4 +1,4 @@
-"""ε-greedy (Auer, Cesa-Bianchi and Fischer 2002): the policy that looks best, and now and then anything.
+"""ε-greedy (Auer, Cesa-Bianchi and Fischer 2002): the empirically best policy, mixed with uniform exploration.
 
     after t interactions:
         with probability  ε_t = min(1, c A / (d² t))   play any action, all alike
@@ -77,24 +77,24 @@ class EpsilonGreedy(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> EpsilonGreedy:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), explore=explore, gap=gap, budget=budget, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Balance:
-        """No rounds yet."""
+        """Return the balance before the first round."""
         return Balance.nothing(contexts, n_actions=policies.n_actions)
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Balance:
-        """How rounds were played."""
+        """Return the balance after the round."""
         return state.memory.with_round(plan, seen)
 
     def play(self, state: RivalState) -> Play:
-        """The best policy so far, and now and then anything."""
+        """Return the best policy so far, mixed with uniform exploration."""
         n_actions = state.policies.n_actions
         share = min(1.0, self.explore * n_actions / (self.gap**2 * max(state.samples, 1)))
         mixture = PolicyMixture((likeliest(state.policy),), np.ones(1), floor=share / n_actions)
         return Play(mixture, details={"explored": share})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest estimated value."""
+        """Return the policy of largest estimated value."""
         return state.policies.argmax(seen.contexts, memory.scores(seen)), 1

@@ -1,4 +1,4 @@
-"""EXP4 (Auer, Cesa-Bianchi, Freund and Schapire 2002): policies as experts, whose weights grow with what they earned.
+"""EXP4 (Auer, Cesa-Bianchi, Freund and Schapire 2002): exponential weights over policies, by their estimated rewards.
 
     after t interactions, with b the mean reward and Ŷ_π = Σ (r − b) 1{π(c) = a}/p(a|c), what policy π would have earned
     more than b, as estimated:
@@ -62,7 +62,7 @@ Rate = Annotated[float, About("multiplies the learning rate; 1 is as published",
 
 @dataclass(frozen=True, eq=False)
 class ExpertMixture:
-    """Draw one of the listed policies and do as it says, but play no action with less than a smallest probability.
+    """A mixture of the listed policies, with a minimum propensity.
 
     policies: the class.
     weights (|Π|,): of its policies, which sum to 1.
@@ -78,7 +78,7 @@ class ExpertMixture:
         return self.policies.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         out = np.zeros((len(contexts), self.n_actions))
         _add_weights(read_only(self.policies.actions(contexts)), read_only(self.weights), out)
         return floored(out, self.floor)
@@ -94,7 +94,7 @@ def _add_weights(actions: np.ndarray[Any, Any], weights: FloatArray, out: FloatA
 
 
 def exponential_weights(totals: FloatArray, *, rate: float) -> FloatArray:
-    """`exp(η Ŷ)` of totals (K,), which sum to 1; however large totals are, as the largest is taken off first."""
+    """Return `exp(η Ŷ)` of totals (K,), normalised to sum to 1; the largest total is subtracted first."""
     weights = np.exp(rate * (totals - totals.max()))
     weights[weights < NEGLIGIBLE] = 0.0
     return weights / weights.sum()
@@ -102,7 +102,7 @@ def exponential_weights(totals: FloatArray, *, rate: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Exp4(Budgeted):
-    """A mixture of all policies, with weights that grow with what each would have earned.
+    """EXP4: a mixture of all policies, with weights that grow with their estimated rewards.
 
     explore: c, which multiplies the share of exploration.
     rate: ρ, which multiplies the learning rate.
@@ -136,15 +136,15 @@ class Exp4(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> Exp4:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), explore=explore, rate=rate, budget=budget, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> FloatArray:
-        """What each policy would have earned, and its weights 1/p: nothing yet."""
+        """Return zeros: sums of each policy's rewards and of its weights 1/p."""
         return np.zeros((2, len(check_listed(policies, name=self.name, most=MOST_POLICIES))))
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> FloatArray:
-        """Sums of r/p and of 1/p over what each policy would have played so far, (2, |Π|)."""
+        """Return the sums of r/p and of 1/p over the rows on which each policy agrees with the action, (2, |Π|)."""
         policies = _listed(state.policies)
         if seen.contexts.ids is not None:
             actions = policies.actions(seen.contexts)
@@ -155,7 +155,7 @@ class Exp4(Budgeted):
         return state.memory + np.stack([sum_scores(actions, each[new]) for each in (seen.scores, seen.inverses)])
 
     def play(self, state: RivalState) -> Play:
-        """The mixture of policies by their weights, and now and then anything."""
+        """Return the mixture of policies by their weights, mixed with uniform exploration."""
         n_actions, policies = state.policies.n_actions, _listed(state.policies)
         published = math.sqrt(n_actions * policies.log_size / ((math.e - 1.0) * max(state.samples, 1)))
         share, rate = min(1.0, self.explore * published), self.rate * min(1.0, published) / n_actions
@@ -167,7 +167,7 @@ class Exp4(Budgeted):
         )
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value, centred rewards weighted by 1/p."""
+        """Return the policy of largest value, by centred rewards weighted by 1/p."""
         return best_by_centred_scores(state.policies, seen)
 
 

@@ -1,4 +1,4 @@
-"""Explore-then-commit: play at random for a while, and then the policy that looked best, for good.
+"""Explore-then-commit: explore uniformly for a share of the budget, then play the empirically best policy.
 
     n₀ = min(T, c T^{2/3} (A log(|Π|/δ))^{1/3})   for a budget of T interactions
     play any action, all alike, n₀ times
@@ -41,7 +41,7 @@ Explore = Annotated[float, About("how much is explored: c of c T^(2/3) (A log(|�
 
 @dataclass(frozen=True)
 class ExploreThenCommit(Budgeted):
-    """Play at random for a share of the budget, and then the policy that looked best.
+    """Explore uniformly for a share of the budget, then play the empirically best policy.
 
     explore: c, how much is explored.
     """
@@ -72,29 +72,29 @@ class ExploreThenCommit(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> ExploreThenCommit:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), explore=explore, budget=budget, growth=growth)
 
     def exploration(self, policies: PolicyClass) -> int:
-        """n₀, how many interactions explore."""
+        """n₀, the number of exploring interactions."""
         size = policies.n_actions * (policies.log_size + math.log(1.0 / self.delta))
         wanted = self.explore * self.budget ** (2.0 / 3.0) * size ** (1.0 / 3.0)
         return math.ceil(min(float(self.budget), wanted))
 
     def design(self, state: RivalState, *, progress: Progress | None = None) -> Plan | None:
-        """The next round, which ends where exploration does."""
+        """Return the plan of the next round, which ends where exploration does."""
         plan = super().design(state, progress=progress)
         left = self.exploration(state.policies) - state.samples
         return plan if plan is None or left <= 0 else replace(plan, samples=min(plan.samples, left))
 
     def play(self, state: RivalState) -> Play:
-        """Anything, and after that the policy that looked best."""
+        """Return uniform exploration, and after it the empirically best policy."""
         if state.samples < self.exploration(state.policies):
             return Play(even(state.policies.n_actions), details={"explored": 1.0})
         return Play(PolicyMixture((likeliest(state.policy),), np.ones(1)), details={"explored": 0.0})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value, centred rewards weighted by 1/p, by what was explored alone."""
+        """Return the policy of largest value, by centred rewards weighted by 1/p, from exploration alone."""
         if state.samples >= self.exploration(state.policies):
             return state.policy, 0
         return best_by_centred_scores(state.policies, seen)

@@ -1,4 +1,4 @@
-"""What baselines that assume linear rewards share: one fit a round, the noise they reckon with, and their answer."""
+"""The base of baselines that assume linear rewards: one fit per round, the noise they assume, and their answer."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ RadiusRule = Literal["constant", "theory"]
 
 @dataclass(frozen=True)
 class Fitted(Budgeted):
-    """A baseline that keeps a ridge regression of all that it saw, with λ = 1, and answers by it."""
+    """A baseline that keeps a ridge regression of all observations, with λ = 1, and answers by it."""
 
     @property
     def noise(self) -> float:
-        """R², for which noise is taken to be R²-sub-Gaussian: where no such number is known, the bound on E[r²]."""
+        """R², the assumed sub-Gaussian proxy of the noise: if it is unknown, the bound on E[r²]."""
         return self.rewards.second_moment if self.rewards.proxy is None else self.rewards.proxy
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Regression:
-        """The fit to nothing."""
+        """Return the fit to no observations."""
         return _fit(Seen.nothing(contexts, n_actions=policies.n_actions), contexts)
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Regression:
-        """The fit to all that was seen."""
+        """Return the fit to all observations."""
         return _fit(seen, state.contexts)
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of the class that a fit likes best."""
+        """Return the policy of the class with the largest predicted value."""
         return best_by_regression(state.policies, seen, coordinates=ContextCoordinates.of(state.contexts))
 
 
 def _fit(seen: Seen, contexts: Contexts) -> Regression:
-    """Features are centred and scaled as those of the contexts that were known beforehand."""
+    """Return the fit, with features centred and scaled as those of the contexts known in advance."""
     return fit_ridge(seen, coordinates=ContextCoordinates.of(contexts))
 
 
 def check_radius(radius: object) -> RadiusRule:
-    """A rule for the radius, by its name."""
+    """Return the radius rule; raise InputError unless it is known."""
     if radius not in get_args(RadiusRule):
         raise InputError(f"radius must be constant or theory, got {shown(radius)}")
     return cast(RadiusRule, radius)

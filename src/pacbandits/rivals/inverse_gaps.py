@@ -1,4 +1,4 @@
-"""Inverse gap weighting: the further an action is predicted to fall behind, the less likely it is played.
+"""Inverse gap weighting: the larger an action's predicted gap, the smaller its probability.
 
     p(a) = 1 / (K + γ(ŷ_b − ŷ_a))  for every candidate a but the best of them, b, which gets the rest
 
@@ -18,15 +18,15 @@ from pacbandits.records import Contexts
 
 
 class Predictor(Protocol):
-    """What predicts rewards."""
+    """A model that predicts rewards."""
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        """Mean rewards (n, A)."""
+        """Return mean rewards (n, A)."""
         ...
 
 
 def inverse_gaps(predictions: FloatArray, *, gamma: float, candidates: BoolArray | None = None) -> FloatArray:
-    """Propensities (n, A) for predictions (n, A); candidates (n, A): where not all actions are, one a row at least.
+    """Return propensities (n, A) for predictions (n, A); candidates (n, A): if not all actions, at least one per row.
 
     >>> import numpy as np
     >>> from pacbandits.rivals.inverse_gaps import inverse_gaps
@@ -49,7 +49,7 @@ def inverse_gaps(predictions: FloatArray, *, gamma: float, candidates: BoolArray
 
 
 def linear_entropy(dimension: int, samples: float) -> float:
-    """log|F| as it stands for linear functions of d parameters after so many interactions: d log(1 + t/d).
+    """Return the counterpart of log|F| for linear functions of d parameters after t interactions: d log(1 + t/d).
 
     It bounds the regret of online ridge regression (Vovk, and Azoury and Warmuth 2001) up to constants.
     """
@@ -58,7 +58,7 @@ def linear_entropy(dimension: int, samples: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class InverseGaps:
-    """Play by inverse gap weighting over what a model predicts.
+    """A sampler by inverse gap weighting over a model's predictions.
 
     model: that predicts.
     gamma: γ.
@@ -70,5 +70,5 @@ class InverseGaps:
     n_actions: int
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         return inverse_gaps(self.model.predict(contexts), gamma=self.gamma)

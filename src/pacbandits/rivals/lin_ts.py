@@ -1,4 +1,4 @@
-"""Thompson sampling for linear rewards (Agrawal and Goyal 2013): act as one draw from what is believed would have it.
+"""Thompson sampling for linear rewards (Agrawal and Goyal 2013): act greedily on a draw from the posterior.
 
     θ̂, Σ = ridge regression of the rewards so far, Σ = I + Σ φφᵀ
     draw θ from N(θ̂, v² Σ⁻¹), and in a context c play the action of largest φ(c, a)ᵀθ
@@ -48,7 +48,7 @@ Radius = Annotated[RadiusRule, About("the standard deviation of noise R, or R√
 
 @dataclass(frozen=True, eq=False)
 class DrawnSampler:
-    """Each of some drawn parameters alike often, and what it would play.
+    """A sampler that draws one of several parameters and plays its best action.
 
     n_actions: how many there are.
     model: of rewards.
@@ -64,7 +64,7 @@ class DrawnSampler:
     seeds: tuple[int, ...]
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """The share (n, A) of the parameters under which an action is the best."""
+        """Return the share (n, A) of the parameters under which an action is the best."""
         rng, out = np.random.default_rng(self.seeds), np.zeros((len(contexts), self.n_actions))
         at_a_time = max(1, ENTRIES_AT_A_TIME // out.size)
         for start in range(0, self.count, at_a_time):
@@ -75,7 +75,7 @@ class DrawnSampler:
 
 @dataclass(frozen=True)
 class LinTs(Fitted):
-    """In every context what is best under a parameter drawn from what is believed.
+    """Thompson sampling: in every context, the best action under a parameter drawn from the posterior.
 
     spread: multiplies v.
     radius: which v.
@@ -117,19 +117,19 @@ class LinTs(Fitted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> LinTs:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         common = cls.common(setting)
         return cls(**common, spread=spread, radius=radius, draws=draws, seed=seed, budget=budget, growth=growth)
 
     def deviation(self, model: Regression, *, samples: int) -> float:
-        """v after so many interactions."""
+        """Return v after this many interactions."""
         scale = self.spread * math.sqrt(self.noise)
         if self.radius == "constant":
             return scale
         return scale * math.sqrt(9.0 * model.dimension / model.pieces * math.log(max(samples, 1) / self.delta))
 
     def play(self, state: RivalState) -> Play:
-        """What the drawn parameters would play."""
+        """Return the sampler of the drawn parameters."""
         scale = self.deviation(state.memory, samples=state.samples)
         seeds = (self.seed, state.round_number)
         return Play(DrawnSampler(state.policies.n_actions, state.memory, scale, self.draws, seeds))

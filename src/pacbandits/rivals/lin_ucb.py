@@ -1,4 +1,4 @@
-"""LinUCB (Li, Chu, Langford and Schapire 2010): in every context the action that may be best, if rewards are linear.
+"""LinUCB (Li, Chu, Langford and Schapire 2010): the action of largest upper confidence bound, for linear rewards.
 
     θ̂, Σ = ridge regression of the rewards so far, Σ = I + Σ φφᵀ
     in a context c play the action of largest   φ(c, a)ᵀθ̂ + α √(φ(c, a)ᵀ Σ⁻¹ φ(c, a)),   those that tie alike
@@ -45,7 +45,7 @@ Radius = Annotated[
 
 @dataclass(frozen=True, eq=False)
 class OptimisticSampler:
-    """In every context the action of largest upper end, those that tie alike.
+    """A sampler of the action with the largest upper confidence bound; ties are split evenly.
 
     n_actions: how many there are.
     model: of rewards.
@@ -63,7 +63,7 @@ class OptimisticSampler:
     delta: float
 
     def upper(self, contexts: Contexts) -> FloatArray:
-        """Upper ends (n, A)."""
+        """Return upper confidence bounds (n, A)."""
         if self.constant is None:
             radius = self.model.radii(contexts, noise=self.noise, delta=self.delta)
         else:
@@ -71,13 +71,13 @@ class OptimisticSampler:
         return self.model.predict(contexts) + self.alpha * radius * self.model.widths(contexts)
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """0 and 1 as (n, A), but for ties."""
+        """Return 0 and 1 as (n, A), except for ties."""
         return best_shares(self.upper(contexts))
 
 
 @dataclass(frozen=True)
 class LinUcb(Fitted):
-    """In every context the action of largest upper end of its reward.
+    """LinUCB: in every context, the action with the largest upper confidence bound.
 
     alpha: multiplies the radius.
     radius: which one.
@@ -111,11 +111,11 @@ class LinUcb(Fitted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> LinUcb:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), alpha=alpha, radius=radius, budget=budget, growth=growth)
 
     def play(self, state: RivalState) -> Play:
-        """The action of largest upper end."""
+        """Return the sampler of the action with the largest upper confidence bound."""
         constant = None
         if self.radius == "constant":
             constant = 1.0 + math.sqrt(2.0 * self.noise * math.log(2.0 / self.delta))

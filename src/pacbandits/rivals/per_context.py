@@ -1,4 +1,4 @@
-"""Best-arm identification in each context by itself: what is natural on the trivial class, and not optimal.
+"""Best-arm identification in each context separately: natural for the trivial class, but not optimal.
 
     until every context is decided:
         lower, upper = mean ± radius of every context and action          (confidence.arm_radius, each at δ/(|C||A|))
@@ -55,7 +55,7 @@ Growth = Annotated[float, About("the size of a round, as a share of what was see
 
 @dataclass(frozen=True, eq=False)
 class CellTally:
-    """What was seen of every context and action.
+    """Sums over interactions for every context and action.
 
     plays (C, A): how often it was played.
     sums (C, A): of its rewards.
@@ -66,16 +66,16 @@ class CellTally:
 
     @classmethod
     def empty(cls, n_contexts: int, n_actions: int) -> CellTally:
-        """Nothing seen."""
+        """Return sums over no interactions."""
         return cls(np.zeros((n_contexts, n_actions)), np.zeros((n_contexts, n_actions)))
 
     @property
     def means(self) -> FloatArray:
-        """(C, A); 0 where nothing was played."""
+        """Mean rewards (C, A); 0 if an action was not played."""
         return self.sums / np.maximum(self.plays, 1.0)
 
     def with_log(self, log: Log) -> CellTally:
-        """The same and a round more."""
+        """Return the sums with one more round."""
         n_contexts, n_actions = self.plays.shape
         cells = log.contexts.require_ids(below=n_contexts) * n_actions + log.actions
         repeats = log.repeats.astype(np.float64)
@@ -88,7 +88,7 @@ class CellTally:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Where the mean rewards lie, all of them at all times, except with probability δ.
+    """Bounds on all mean rewards, at all times, except with probability δ.
 
     means (C, A): as seen.
     lower (C, A): ends.
@@ -152,13 +152,13 @@ class TableSampler:
         return self.table.shape[1]
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         return self.table[contexts.require_ids(below=len(self.table))]
 
 
 @dataclass(frozen=True, eq=False)
 class PerContextState(State):
-    """What is known between rounds; a `State`, and
+    """The state between rounds: a `State`, and
 
     policies: every map.
     policy: what was decided, and the leader where nothing was.
@@ -177,7 +177,7 @@ class PerContextState(State):
 
     @property
     def undecided(self) -> int:
-        """How many of the contexts that can come are."""
+        """The number of contexts that can occur and are undecided."""
         return int((self.occurs & ~self.decided).sum())
 
 
@@ -225,7 +225,7 @@ class PerContext:
     def made_for(
         cls, setting: Setting, *, rule: RuleName = "elimination", growth: Growth = DEFAULT_GROWTH
     ) -> PerContext:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(
             setting.epsilon,
             setting.delta,
@@ -237,7 +237,7 @@ class PerContext:
 
     @property
     def rounds(self) -> int:
-        """Not known beforehand."""
+        """The number of rounds, which is not known in advance."""
         return 0
 
     @property
@@ -247,7 +247,7 @@ class PerContext:
         return self.rewards.proxy
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> PerContextState:
-        """Nothing seen."""
+        """Return the state before the first round."""
         policies = check_class(policies)
         check_contexts(contexts)
         if not policies.holds_every_map:
@@ -271,7 +271,7 @@ class PerContext:
         )
 
     def design(self, state: PerContextState, *, progress: Progress | None = None) -> Plan | None:
-        """The next round."""
+        """Return the plan of the next round."""
         instance(state, PerContextState, name="state")
         if state.finished:
             return None
@@ -288,7 +288,7 @@ class PerContext:
         )
 
     def absorb(self, state: PerContextState, plan: Plan, log: Log) -> PerContextState:
-        """The state after the round."""
+        """Return the state after the round."""
         instance(state, PerContextState, name="state")
         check_played(state, plan, log, rewards=self.rewards)
         tally = state.tally.with_log(log)
@@ -310,7 +310,7 @@ class PerContext:
         )
 
     def result(self, state: PerContextState) -> Answer:
-        """The policy so far, and what is promised of it."""
+        """Return the policy so far, and its guarantee."""
         instance(state, PerContextState, name="state")
         return Answer(state.policy, state.finished, self._promise(state))
 

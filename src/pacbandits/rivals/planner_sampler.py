@@ -1,4 +1,4 @@
-"""Planner and sampler for linear contextual bandits (Zanette et al. 2021), with constants that are proven.
+"""Planner and sampler for linear contextual bandits (Zanette et al. 2021), with proven constants.
 
 The planner makes a mixture of policies from contexts alone, no reward seen:
 
@@ -52,7 +52,7 @@ from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contex
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
 
 MIN_EPSILON = 1e-9
-# Of what is planned, the size of the first round: what is played differs from its mean. Each later one: of all so far.
+# The size of the first round, as a share of the plan (plays differ from their mean); of a later one, of all so far.
 FIRST_ROUND_SHARE, LATER_ROUND_SHARE = 1.05, 0.1
 # Actions whose uncertainty is this near to the largest are as uncertain; the first of them is taken.
 _TIED_SHARE = 1e-9
@@ -66,7 +66,7 @@ _BLOCK_PAIRS = 2**21
 
 @dataclass(frozen=True, eq=False)
 class MixtureSampler:
-    """Plays one of K policies at random, each of which takes the action of largest uncertainty.
+    """A sampler that draws one of K policies, each of which takes the action of largest uncertainty.
 
     features: φ, of any contexts.
     basis (d, r): takes φ to the coordinates of its span.
@@ -84,7 +84,7 @@ class MixtureSampler:
         return self.features.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         phi = self.features(contexts) @ self.basis
         return mix([uncertain_actions(phi, inverse) for inverse in self.inverses], self.shares, phi.shape[1])
 
@@ -122,7 +122,7 @@ def mean_uncertainty(phi: FloatArray, weights: FloatArray, information: FloatArr
 
 @dataclass(frozen=True, eq=False)
 class PlannerState(State):
-    """What was played and seen, in the coordinates of the features' span.
+    """The plays and observations, in the coordinates of the features' span.
 
     population: the contexts that can occur.
     information (r, r): V.
@@ -139,9 +139,9 @@ class PlannerState(State):
 
 @dataclass(frozen=True)
 class PlannerSampler:
-    """Identify the best policy when `r(c, a) = ⟨φ(c, a), θ*⟩`, which is assumed, by a mixture planned without rewards.
+    """Identify the best policy, assuming `r(c, a) = ⟨φ(c, a), θ*⟩`, by a mixture planned without rewards.
 
-    Of a class that can be listed, the best policy of the list; for any other class, of all policies.
+    If the class can be listed, the best policy of the list; for any other class, of all policies.
 
     epsilon: how far from the best the answer may be.
     delta: the probability of being wrong.
@@ -185,7 +185,7 @@ class PlannerSampler:
             float, About("what the planner takes for known, in samples of uniform exploration", above=0)
         ] = 1.0,
     ) -> PlannerSampler:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(
             setting.epsilon,
             setting.delta,
@@ -196,11 +196,11 @@ class PlannerSampler:
 
     @property
     def rounds(self) -> int:
-        """Not known beforehand, though it is mostly one."""
+        """The number of rounds, which is not known in advance; mostly one."""
         return 0
 
     def start(self, policies: PolicyClass, contexts: Contexts) -> PlannerState:
-        """Nothing planned."""
+        """Return the state before planning."""
         policies = check_class(policies)
         check_contexts(contexts)
         greedy = policies.accepts_greedy
@@ -261,7 +261,7 @@ class PlannerSampler:
         return MixtureSampler(population.features, population.span.basis, np.stack(inverses), shares), total
 
     def absorb(self, state: PlannerState, plan: Plan, log: Log) -> PlannerState:
-        """The state after the round."""
+        """Return the state after the round."""
         instance(state, PlannerState, name="state")
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan.sampler, MixtureSampler):
@@ -296,7 +296,7 @@ class PlannerSampler:
         return width * math.sqrt(fixed_design_bound(rank, noise=self.rewards.proxy, delta=self.delta))
 
     def result(self, state: PlannerState) -> Answer:
-        """The best policy so far, and what is promised of it."""
+        """Return the best policy so far, and its guarantee."""
         if not state.finished:
             words = f"none: the contexts and actions of {state.samples:,} samples do not tell enough yet"
             return Answer(state.policy, False, words)
@@ -327,7 +327,7 @@ class PlannerSampler:
 
 
 def _doubling_time(inverse: FloatArray, own: FloatArray) -> float:
-    """The t for which det(Σ + tA) = 2 det Σ, for Σ⁻¹ and A (r, r)."""
+    """Return the t for which det(Σ + tA) = 2 det Σ, for Σ⁻¹ and A (r, r)."""
     root = np.linalg.cholesky(inverse)
     values = np.maximum(np.linalg.eigvalsh(root.T @ own @ root), 0.0)
     low, high = 0.0, 1.0 / float(values.max())  # there the largest factor alone is 2
@@ -338,7 +338,7 @@ def _doubling_time(inverse: FloatArray, own: FloatArray) -> float:
 
 
 def _best(policies: PolicyClass, population: Population, parameter: FloatArray) -> Policy:
-    """The best policy for a parameter: of the list, or greedy."""
+    """Return the best policy for a parameter: of the list, or greedy."""
     if population.points is not None and policies.lists_policies:
         return policies.policy(int(np.argmax(population.points @ parameter)))
     return GreedyPolicy(population.features, population.span.parameter(parameter))

@@ -1,4 +1,4 @@
-"""PLAS (Kato, Okumura, Ishihara and Kitagawa 2024): play where rewards are noisy, then learn a policy from the log.
+"""PLAS (Kato, Okumura, Ishihara and Kitagawa 2024): play actions by the variance of their rewards, then learn a policy.
 
     in each round, with σ²(c, a) the variance of rewards as estimated so far, at least `floor`:
         A = 2:   play a with probability  σ(c, a) / Σ_b σ(c, b)
@@ -47,7 +47,7 @@ Floor = Annotated[float, About("the least that the variance of rewards is taken 
 
 @dataclass(frozen=True, eq=False)
 class PlasMemory:
-    """What is kept between rounds.
+    """The memory of PLAS between rounds.
 
     coordinates: of contexts, for the regression.
     mean: of rewards, as fitted to all rounds so far; None before the first.
@@ -62,7 +62,7 @@ class PlasMemory:
 
 
 def shares(variances: FloatArray) -> FloatArray:
-    """Probabilities (n, A) of actions by their variances (n, A): as deviations are for two, else as variances are."""
+    """Return propensities (n, A) proportional to standard deviations for two actions, else to variances (n, A)."""
     ratio = np.sqrt(variances) if variances.shape[1] == 2 else variances
     out: FloatArray = ratio / ratio.sum(axis=1, keepdims=True)
     return out
@@ -70,7 +70,7 @@ def shares(variances: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Plas(Budgeted):
-    """Play actions the more, the more their rewards vary, and learn the policy at the end.
+    """PLAS: play actions the more often, the more their rewards vary, and learn the policy at the end.
 
     floor: the least that a variance is taken to be.
     predictions: the rounds that predictions in scores know.
@@ -106,16 +106,16 @@ class Plas(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> Plas:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), floor=floor, predictions=predictions, budget=budget, growth=growth)
 
     @property
     def largest(self) -> float:
-        """The largest that a variance can be: 1/4 in [0, 1]."""
+        """The largest possible variance: 1/4 in [0, 1]."""
         return 0.25 if self.rewards.in_unit else self.rewards.second_moment
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> PlasMemory:
-        """Nothing fitted."""
+        """Return the memory before anything is fitted."""
         known = contexts.tallied()
         return PlasMemory(ContextCoordinates.of(contexts), None, None, np.zeros((len(known), policies.n_actions)))
 
@@ -128,7 +128,7 @@ class Plas(Budgeted):
         return np.clip(spread + unknown * self.largest, min(self.floor, self.largest), self.largest)
 
     def play(self, state: RivalState) -> Play:
-        """Actions by the variances of their rewards."""
+        """Return propensities by the variances of rewards."""
         memory: PlasMemory = state.memory
         n_actions = state.policies.n_actions
         return Play(
@@ -154,11 +154,11 @@ class Plas(Budgeted):
         return np.clip(predictions, 0.0, 1.0) if self.rewards.in_unit else predictions
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of largest value by the scores."""
+        """Return the policy of largest value by the scores."""
         past = self.predictions == "past"
         scores = memory.scores if past else seen.doubly_robust(self._predicted(memory, seen))
         return state.policies.argmax(seen.contexts, scores), 1
 
     def promise(self, state: RivalState) -> str:
-        """Nothing."""
+        """Return that there is no guarantee."""
         return "none: its answer is good on average over experiments, and nothing is proven of a single one"

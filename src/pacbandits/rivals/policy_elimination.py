@@ -1,4 +1,4 @@
-"""PolicyElimination (Dudík et al. 2011): keep the policies that may be the best, and play so that all are explored.
+"""PolicyElimination (Dudík et al. 2011): keep the policies that may be the best, and explore all of them.
 
     after t interactions, with survivors Π_t and δ_t = δ/(4|Π|t²):
         μ = min(1/(2A), √(log(1/δ_t) / (2At)))
@@ -54,7 +54,7 @@ Radius = Annotated[float, About("c of the radius c · 2√(2A log(4|Π|t²/δ)/t
 
 @dataclass(frozen=True, eq=False)
 class ListedMixture:
-    """Draw a policy of a list and do as it says, but play no action with less than a smallest probability.
+    """A mixture of the listed policies, with a minimum propensity.
 
     policies: the list.
     weights (|Π|,): which sum to 1.
@@ -78,7 +78,7 @@ class ListedMixture:
 
 @dataclass(frozen=True, eq=False)
 class Survivors:
-    """What is left of the list, and how it is played.
+    """The surviving policies, and the mixture over them.
 
     alive (|Π|,): whether a policy may still be the best.
     weights (|Π|,): P, 0 for those that may not.
@@ -125,21 +125,21 @@ class PolicyElimination(Rival):
 
     @classmethod
     def made_for(cls, setting: Setting, *, radius: Radius = 1.0, growth: Growth = DEFAULT_GROWTH) -> PolicyElimination:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), radius=radius, growth=growth, sampled_contexts=setting.sampled_contexts)
 
     def confidence(self, policies: PolicyClass, samples: float) -> float:
-        """log(1/δ_t) = log(4|Π|t²/δ)."""
+        """Return log(1/δ_t) = log(4|Π|t²/δ)."""
         return math.log(4.0 / self.delta) + policies.log_size + 2.0 * math.log(max(samples, 1.0))
 
     def floor(self, policies: PolicyClass, samples: float) -> float:
-        """μ after so many interactions."""
+        """Return μ after this many interactions."""
         n_actions = policies.n_actions
         size = self.confidence(policies, samples)
         return min(1.0 / (2.0 * n_actions), math.sqrt(size / (2.0 * n_actions * max(samples, 1.0))))
 
     def bound(self, policies: PolicyClass, samples: float) -> float:
-        """b after so many interactions."""
+        """Return b after this many interactions."""
         size = self.confidence(policies, samples)
         return self.radius * 2.0 * math.sqrt(2.0 * policies.n_actions * size / max(samples, 1.0))
 
@@ -151,7 +151,7 @@ class PolicyElimination(Rival):
         return Survivors(np.ones(count, dtype=np.bool_), np.full(count, 1.0 / count), 0, False)
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Survivors:
-        """Those that are not too far behind, and a distribution over them."""
+        """Return the policies that are not too far behind, and a distribution over them."""
         policies, before = _listed(state.policies), state.memory
         table = np.asarray(policies.actions(seen.contexts))
         values = np.where(before.alive, sum_scores(table, seen.scores) / seen.samples, -np.inf)
@@ -170,21 +170,21 @@ class PolicyElimination(Rival):
         return Survivors(alive, weights, int(np.argmax(values)), bool((come == come[0]).all()))
 
     def play(self, state: RivalState) -> Play:
-        """A survivor drawn at random, and any action now and then."""
+        """Return the mixture of survivors, with a minimum propensity."""
         survivors, floor = state.memory, self.floor(state.policies, state.samples)
         sampler = ListedMixture(_listed(state.policies), survivors.weights, floor)
         return Play(sampler, details={"survivors": int(survivors.alive.sum()), "least": floor})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The survivor of largest estimated value."""
+        """Return the survivor of largest estimated value."""
         return _listed(state.policies).policy(memory.leader), 0
 
     def proven(self, state: RivalState, seen: Seen, memory: Any) -> bool:
-        """Whether all that are left are good enough."""
+        """Return whether all survivors are good enough."""
         return memory.settled or 2.0 * self.bound(state.policies, seen.samples) <= self.epsilon
 
     def promise(self, state: RivalState) -> str:
-        """What is proven, and under which assumptions."""
+        """Return the guarantee and its assumptions."""
         if not state.finished:
             return f"none: {int(state.memory.alive.sum()):,} policies may still be the best"
         if self.radius < 1:
@@ -201,7 +201,7 @@ class PolicyElimination(Rival):
 def explored(
     actions: np.ndarray[Any, Any], *, shares: FloatArray, floor: float, start: FloatArray, n_actions: int
 ) -> FloatArray:
-    """A distribution (m,) over policies with actions (m, n) under which each has E_x[1/p(π(x)|x)] ≤ 2A.
+    """Return a distribution (m,) over policies with actions (m, n) under which each has E_x[1/p(π(x)|x)] ≤ 2A.
 
     shares (n,): probabilities of the contexts. start (m,): weights, all above 0, with which the search begins.
     """

@@ -79,7 +79,7 @@ class LowerEnds:
 
     @classmethod
     def nothing(cls, n_policies: int, *, reach: float) -> Self:
-        """No outcomes; reach: k."""
+        """Return the sequences before any outcome; reach: k."""
         zero = np.zeros(n_policies)
         return cls(0.0, 1.0 + reach, zero, zero, zero, zero, zero, zero)
 
@@ -89,7 +89,7 @@ class LowerEnds:
         return self.scale * self.sums / max(self.count, 1.0)
 
     def after(self, sums: FloatArray, squares: FloatArray, *, count: float, sequence: Sequence, level: float) -> Self:
-        """The same and a round of so many outcomes, whose ξ and ξ² sum to these (|Π|,); level: α."""
+        """Return the sequences after a round of outcomes, whose ξ and ξ² sum to these (|Π|,); level: α."""
         confidence, cap = float(np.log(1.0 / level)), 1.0 / self.scale
         centre = np.minimum(self.sums / self.count, cap) if self.count else np.full(len(sums), cap / 2.0)
         around = squares - 2.0 * centre * sums + count * centre**2
@@ -126,7 +126,7 @@ class LowerEnds:
 
 @dataclass(frozen=True, eq=False)
 class PolicySet:
-    """What is known of every policy's value, except with probability δ at all times at once.
+    """Confidence sequences for every policy's value, valid at all times at once except with probability δ.
 
     low: lower sequences of V.
     high: lower sequences of 1 − V.
@@ -137,13 +137,13 @@ class PolicySet:
 
     @classmethod
     def nothing(cls, n_policies: int, *, reach: float) -> Self:
-        """Nothing is known yet."""
+        """Return the sequences before any data."""
         nothing = LowerEnds.nothing(n_policies, reach=reach)
         return cls(nothing, nothing)
 
     @property
     def samples(self) -> int:
-        """From how many interactions."""
+        """The number of interactions."""
         return int(self.low.count)
 
     @property
@@ -158,12 +158,12 @@ class PolicySet:
 
     @property
     def survivors(self) -> BoolArray:
-        """Whether each (|Π|,) may still be the best."""
+        """Whether each policy (|Π|,) may still be the best."""
         return self.upper >= self.lower.max()
 
     @property
     def gaps(self) -> FloatArray:
-        """By how much each policy (|Π|,) can fall short of the best at the most: the largest U of another, less L."""
+        """An upper bound on each policy's gap to the best (|Π|,): the largest U of another, less L."""
         upper = self.upper
         best = int(upper.argmax())
         others = np.full(len(upper), upper[best])
@@ -178,7 +178,7 @@ class PolicySet:
     def after(
         self, log: Log, predictions: FloatArray, policies: PolicyClass, *, sequence: Sequence, delta: float
     ) -> Self:
-        """The same and a round; predictions: r̂ (n, A) of its rows, from earlier rounds alone."""
+        """Return the sequences after a round; predictions: r̂ (n, A) of its rows, from earlier rounds alone."""
         rows, where = log.contexts.distinct()
         table = policies.actions(log.contexts.take(rows))
         level, count = delta / (2.0 * len(policies)), float(log.samples)
@@ -196,7 +196,7 @@ class PolicySet:
 def _summed(
     log: Log, where: IntArray, rewards: FloatArray, model: FloatArray, *, reach: float
 ) -> tuple[FloatArray, FloatArray]:
-    """What outcomes and their squares sum to in each context by the action of a policy, (contexts, A) each.
+    """Return the sums of outcomes and of their squares, for each context and policy action, (contexts, A) each.
 
     Actions that are never played (h = 0) have m = 0, and so outcomes of 0, which no reward falls below.
     """
@@ -219,7 +219,7 @@ def policy_set(
     sequence: Sequence = DEFAULT_SEQUENCE,
     truncation: float = DEFAULT_TRUNCATION,
 ) -> tuple[PolicySet, int | None]:
-    """The policy set after any log, and after how many interactions it would have stopped; None if it would not have.
+    """Return the policy set after any log, and the number of interactions at which it would have stopped, or None.
 
     It stops at the end of a round, once a policy is sure to be within ε of the best.
     """
@@ -248,13 +248,13 @@ def policy_set(
 
 
 def predicted(seen: Seen, contexts: Contexts, *, coordinates: ContextCoordinates) -> FloatArray:
-    """Rewards (n, A) in [0, 1] as regression on what was seen has them."""
+    """Return rewards (n, A) in [0, 1] predicted by a regression on the observations."""
     return np.clip(fit_ridge(seen, coordinates=coordinates).predict(contexts), 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is kept between rounds.
+    """The memory of policy sets between rounds.
 
     coordinates: of contexts, for the regression.
     values: of every policy, as far as they are known.
@@ -266,7 +266,7 @@ class Known:
 
 @dataclass(frozen=True)
 class PolicySets(Rival):
-    """Play all actions alike until the confidence sequences of policies' values tell the best from the rest.
+    """Explore uniformly until the confidence sequences of policies' values separate the best from the rest.
 
     sequence: which of the two kinds.
     truncation: C, where k = A/C.
@@ -302,21 +302,21 @@ class PolicySets(Rival):
         truncation: Truncation = DEFAULT_TRUNCATION,
         growth: Growth = DEFAULT_GROWTH,
     ) -> PolicySets:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), sequence=sequence, truncation=truncation, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> Known:
-        """Nothing is known; raises unless the policies can be listed."""
+        """Return the first memory; raise unless the policies can be listed."""
         listed = check_listed(policies, name=self.name, most=MOST_POLICIES)
         nothing = PolicySet.nothing(len(listed), reach=listed.n_actions / self.truncation)
         return Known(ContextCoordinates.of(contexts), nothing)
 
     def play(self, state: RivalState) -> Play:
-        """All actions alike."""
+        """Return uniform exploration."""
         return Play(even(state.policies.n_actions), details={"survivors": int(state.memory.values.survivors.sum())})
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> Known:
-        """What is known after the round."""
+        """Return the memory after the round."""
         known: Known = state.memory
         listed = check_listed(state.policies, name=self.name, most=MOST_POLICIES)
         predictions = predicted(state.seen, log.contexts, coordinates=known.coordinates)
@@ -324,15 +324,15 @@ class PolicySets(Rival):
         return replace(known, values=values)
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy that can fall short of the best by least."""
+        """Return the policy with the smallest upper bound on its gap."""
         return check_listed(state.policies, name=self.name, most=MOST_POLICIES).policy(memory.values.best), 0
 
     def proven(self, state: RivalState, seen: Seen, memory: Any) -> bool:
-        """Whether that is ε or less."""
+        """Return whether that bound is at most ε."""
         return bool(memory.values.gaps[memory.values.best] <= self.epsilon)
 
     def promise(self, state: RivalState) -> str:
-        """What the confidence sequences say."""
+        """Return the guarantee of the confidence sequences."""
         known: PolicySet = state.memory.values
         if not (state.finished and (state.samples or self.epsilon >= 1)):
             return f"none: {int(known.survivors.sum()):,} of {len(known.lower):,} policies may still be the best"

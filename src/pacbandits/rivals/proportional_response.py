@@ -1,4 +1,4 @@
-"""Proportional response (Krishnamurthy, Zhan, Athey and Brunskill 2023): play actions by how surely they are not best.
+"""Proportional response (Krishnamurthy, Zhan, Athey and Brunskill 2023): play actions by the evidence against them.
 
     after each round, with f̂ fitted to all rounds and π̂ the best policy by f̂:
         U = scale √(αξ)                           ξ: the squared error of f̂ on policies;  α ≥ E[1/p(π*(c)|c)]
@@ -84,18 +84,18 @@ class ResponseSampler:
         return self.central.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         return response(gaps_of(self.model.predict(contexts), self.central, contexts), width=self.width)
 
 
 def gaps_of(predictions: FloatArray, central: Policy, contexts: Contexts) -> FloatArray:
-    """What each action (n, A) would lose against the policy, as predicted."""
+    """Return the predicted loss of each action (n, A) against the policy."""
     own = predictions[np.arange(len(contexts)), central(contexts)]
     return own[:, None] - predictions
 
 
 def adjusted_risk(gaps: FloatArray, shares: FloatArray, *, width: float, most: float, samples: float) -> float:
-    """η, for U = width and contexts (n,) that come with these shares."""
+    """Return η, for U = width and contexts (n,) with these shares."""
     n_actions = gaps.shape[1]
 
     def fits(risk: float) -> bool:
@@ -115,7 +115,7 @@ def adjusted_risk(gaps: FloatArray, shares: FloatArray, *, width: float, most: f
 
 @dataclass(frozen=True, eq=False)
 class ResponseDesign:
-    """What is kept between rounds.
+    """The memory of proportional response between rounds.
 
     coordinates: of contexts, for the regression.
     alpha: α.
@@ -168,21 +168,21 @@ class ProportionalResponse(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> ProportionalResponse:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), simple=simple, scale=scale, budget=budget, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> ResponseDesign:
-        """Nothing fitted, and α as all actions alike have it."""
+        """Return the memory before anything is fitted, with α of uniform exploration."""
         return ResponseDesign(ContextCoordinates.of(contexts), alpha=float(policies.n_actions))
 
     def play(self, state: RivalState) -> Play:
-        """As designed after the last round."""
+        """Return the design made after the last round."""
         design: ResponseDesign = state.memory
         details = {"risk": design.risk, "error": design.error}
         return Play(design.sampler or even(state.policies.n_actions), details=details)
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> ResponseDesign:
-        """The design of the next round."""
+        """Return the design of the next round."""
         before: ResponseDesign = state.memory
         n_actions = seen.n_actions
         model = fit_ridge(seen, coordinates=before.coordinates)
@@ -199,7 +199,7 @@ class ProportionalResponse(Budgeted):
     def error_of(
         self, policies: PolicyClass, seen: Seen, model: Regression, predictions: FloatArray, *, round_number: int
     ) -> float:
-        """ξ: what the squared error of a policy's predicted value is at the most, over E[1/p(π(c)|c)]."""
+        """Return ξ, an upper bound on the squared error of a policy's predicted value, over E[1/p(π(c)|c)]."""
         samples, played = seen.samples, np.maximum(seen.plays, 1.0)
         noise = (seen.squares - 2.0 * predictions * seen.sums + seen.plays * predictions**2).sum() / samples
         level = float(np.log(round_number**2 / self.delta))
@@ -223,5 +223,5 @@ class ProportionalResponse(Budgeted):
         return state.policies.argmax(seen.contexts, scores), 4
 
     def promise(self, state: RivalState) -> str:
-        """Nothing."""
+        """Return that there is no guarantee."""
         return "none: it promises little regret on average, and nothing of the policy that it has learnt"

@@ -1,4 +1,4 @@
-"""Rewards by regression, as realizable baselines need them: predictions, and how sure they are.
+"""Reward regression for realizable baselines: predictions and their uncertainty.
 
 Ridge regression `θ̂ = (λI + Σ φφᵀ)⁻¹ Σ φr` on what contexts offer, in this order: joint features φ(c, a) where contexts
 carry them; for each action a line in the contexts' features, which are centred, scaled and, where they are labels,
@@ -24,18 +24,18 @@ DEFAULT_RIDGE = 1.0
 
 
 class Regression(Protocol):
-    """What was fitted."""
+    """A fitted regression."""
 
     def predict(self, contexts: Contexts) -> FloatArray:
-        """Mean rewards (n, A), not cut to any range."""
+        """Return mean rewards (n, A), not clipped to any range."""
         ...
 
     def widths(self, contexts: Contexts) -> FloatArray:
-        """√(φᵀΣ⁻¹φ) as (n, A)."""
+        """Return √(φᵀΣ⁻¹φ) as (n, A)."""
         ...
 
     def radii(self, contexts: Contexts, *, noise: float, delta: float) -> FloatArray:
-        """How many widths (n, A) a prediction may be off; ever and anywhere by more with probability at most δ.
+        """Return the largest error of a prediction in widths (n, A), at all times, except with probability δ.
 
         `β = R√(2 log(m √(det Σ/λᵈ)/δ)) + √λ` (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 2) for each of m
         regressions side by side, where noise is R²-sub-Gaussian, rewards are linear and no parameter is longer than 1.
@@ -55,18 +55,18 @@ class Regression(Protocol):
 
     @property
     def dimension(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         ...
 
     @property
     def pieces(self) -> int:
-        """How many regressions there are side by side."""
+        """The number of separate regressions."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ContextCoordinates:
-    """How contexts become rows of numbers: a 1, numeric features centred and scaled, and one column a label.
+    """The encoding of contexts as rows of numbers: a 1, numeric features centred and scaled, and one column per label.
 
     numeric: columns of the features that are numbers.
     centres, scales (len(numeric),): of these.
@@ -80,7 +80,7 @@ class ContextCoordinates:
 
     @classmethod
     def of(cls, contexts: Contexts) -> ContextCoordinates:
-        """As these contexts suggest."""
+        """Return the encoding that these contexts suggest."""
         numeric = np.array([i for i, labels in enumerate(contexts.categories) if labels is None], dtype=np.int64)
         labelled = tuple((i, len(labels)) for i, labels in enumerate(contexts.categories) if labels is not None)
         values, weights = contexts.features[:, numeric], contexts.weights
@@ -91,7 +91,7 @@ class ContextCoordinates:
         return cls(numeric, centres, np.where(spread > 1e-12, spread, 1.0), labelled)
 
     def __call__(self, contexts: Contexts) -> FloatArray:
-        """Rows (n, d); what is missing counts as the mean."""
+        """Return rows (n, d); a missing value counts as the mean."""
         values = (contexts.features[:, self.numeric] - self.centres) / self.scales
         parts = [np.ones((len(contexts), 1)), np.where(np.isfinite(values), values, 0.0)]
         for column, count in self.labelled:
@@ -247,7 +247,7 @@ class ContextActionMeans:
 
 
 def fit_ridge(seen: Seen, *, coordinates: ContextCoordinates, ridge: float = DEFAULT_RIDGE) -> Regression:
-    """Ridge regression of what was seen; coordinates: of its contexts' features, fixed beforehand."""
+    """Return a ridge regression of the observations; coordinates: of its contexts' features, fixed in advance."""
     contexts = seen.contexts
     if contexts.phi is not None:
         features = contexts.require_phi(n_actions=seen.n_actions).array
@@ -294,7 +294,7 @@ def _mixed(bits: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dty
 
 
 def best_by_regression(policies: PolicyClass, seen: Seen, *, coordinates: ContextCoordinates) -> tuple[Policy, int]:
-    """The policy that ridge regression likes best where it shrinks towards the mean reward, and the oracle call.
+    """Return the policy with the largest value by ridge regression shrunk to the mean reward, and the oracle calls.
 
     Towards 0, as what is played has it, actions that were played rarely look worse than they are: that suits regret,
     and not the choice of a policy. Joint features need not have a constant, without which rewards less their mean are
@@ -306,7 +306,7 @@ def best_by_regression(policies: PolicyClass, seen: Seen, *, coordinates: Contex
 
 
 def best_by_model(policies: PolicyClass, seen: Seen, predictions: FloatArray) -> tuple[Policy, int]:
-    """The policy of the class that a model (n, A) of the seen contexts likes best, and the one oracle call it took.
+    """Return the policy with the largest value by a model (n, A) of the contexts seen, and the oracle calls, 1.
 
     Contexts count by their weights ν, or by how often they came where these are not known.
     """

@@ -1,4 +1,4 @@
-"""Ways to play that baselines share: policies drawn at random, tables, and rules over what a model predicts."""
+"""Samplers that baselines share: mixtures of policies, tables, and rules over a model's predictions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIED = 1e-9  # how far scores that are the same may lie apart; what is computed 
 
 @dataclass(frozen=True, eq=False)
 class PolicyMixture:
-    """Draw a policy and do as it says, but play no action with less than a smallest probability.
+    """A mixture of policies with a minimum propensity.
 
         p(a|c) = (1 − Aμ) Σ_π w_π 1{π(c) = a} + μ
 
@@ -43,7 +43,7 @@ class PolicyMixture:
         return self.policies[0].n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         rows = np.arange(len(contexts))
         out = np.zeros((len(contexts), self.n_actions))
         for policy, weight in zip(self.policies, self.weights, strict=True):
@@ -52,13 +52,13 @@ class PolicyMixture:
 
 
 def floored(propensities: FloatArray, floor: float) -> FloatArray:
-    """Propensities (n, A), shrunk so that each action has the least probability μ ≤ 1/A, and summing to 1 exactly."""
+    """Return propensities (n, A) mixed so that each action has the minimum propensity μ ≤ 1/A, summing to 1 exactly."""
     out = (1.0 - propensities.shape[1] * floor) * propensities + floor
     return out / out.sum(axis=1, keepdims=True)
 
 
 def best_shares(scores: FloatArray) -> FloatArray:
-    """All on the action of largest score (…, A); those that tie, but for rounding, share alike."""
+    """Return shares with all weight on the action of largest score (…, A); ties, up to rounding, are split evenly."""
     top = scores.max(axis=-1)
     among = scores >= (top - TIED * np.maximum(np.abs(top), 1.0))[..., None]
     count = among.sum(axis=-1)
@@ -66,13 +66,13 @@ def best_shares(scores: FloatArray) -> FloatArray:
 
 
 def even(n_actions: int) -> EvenSampler:
-    """Every action as likely as any other."""
+    """Return uniform exploration."""
     return EvenSampler(n_actions)
 
 
 @dataclass(frozen=True)
 class EvenSampler:
-    """Every action as likely as any other, everywhere.
+    """Uniform exploration.
 
     n_actions: how many there are.
     """
@@ -80,13 +80,13 @@ class EvenSampler:
     n_actions: int
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """1/A as (n, A)."""
+        """Return 1/A as (n, A)."""
         return np.full((len(contexts), self.n_actions), 1.0 / self.n_actions)
 
 
 @dataclass(frozen=True, eq=False)
 class RuleSampler:
-    """Whatever a function of the contexts says.
+    """A sampler defined by a function of the contexts.
 
     n_actions: how many there are.
     rule: propensities (n, A) of contexts; pure, and of each context by itself.
@@ -96,5 +96,5 @@ class RuleSampler:
     rule: Callable[[Contexts], FloatArray]
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         return self.rule(contexts)

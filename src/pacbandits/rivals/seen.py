@@ -1,4 +1,4 @@
-"""What was seen of each context and action, in sums: enough for every baseline, however many rows there were."""
+"""Sums over the interactions of each context and action: sufficient for every baseline, whatever the number of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pacbandits.records import Contexts, Log
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Sums over interactions, one row a context: contexts are the same when their ids are, without ids none are.
+    """Sums over interactions, one row per context; contexts are equal if their ids are, and all distinct without ids.
 
     contexts: those known beforehand, with their weights ν, and then any others that came, with weight 0.
     counts (n,): how often each came.
@@ -34,14 +34,14 @@ class Seen:
 
     @classmethod
     def nothing(cls, contexts: Contexts, *, n_actions: int) -> Self:
-        """Nothing seen of these contexts."""
+        """Return sums over no interactions, for these contexts."""
         contexts = contexts.tallied()
         empty = np.zeros((len(contexts), n_actions))
         return cls(contexts, np.zeros(len(contexts)), empty, empty, empty, empty, empty)
 
     @property
     def samples(self) -> float:
-        """How many interactions there were."""
+        """The number of interactions."""
         return float(self.counts.sum())
 
     @property
@@ -50,11 +50,11 @@ class Seen:
 
     @property
     def means(self) -> FloatArray:
-        """Mean rewards (n, A); 0 where nothing was played."""
+        """Mean rewards (n, A); 0 if an action was not played."""
         return self.sums / np.maximum(self.plays, 1.0)
 
     def with_log(self, log: Log) -> Self:
-        """The same and a round more."""
+        """Return the sums with one more round."""
         contexts, where = self.contexts.joined(log.contexts)
         n, n_actions = len(contexts), self.n_actions
         repeats, inverse = log.repeats.astype(np.float64), 1.0 / log.played_propensities
@@ -83,7 +83,7 @@ class Seen:
         return self.counts[:, None] * predictions + self.scores - self.inverses * predictions
 
     def as_log(self) -> Log:
-        """What a reward model is fitted to: a row for each context and action that was played, with its mean reward."""
+        """Return the data for a reward model: a row per context and action played, with its mean reward."""
         context, action = np.nonzero(self.plays)
         even = np.full((len(context), self.n_actions), 1.0 / self.n_actions)
         return Log.of(

@@ -1,4 +1,4 @@
-"""SquareCB (Foster and Rakhlin 2020): inverse gap weighting over what a regression predicts.
+"""SquareCB (Foster and Rakhlin 2020): inverse gap weighting over a regression's predictions.
 
     after t interactions:
         ŷ = the rewards that a regression of all interactions predicts, cut to [0, 1]
@@ -47,7 +47,7 @@ ModelName = Annotated[Kind, About("what predicts rewards: ridge regression, or t
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A model whose predictions are cut to [0, 1], where mean rewards are known to lie.
+    """A model whose predictions are clipped to [0, 1], the range of mean rewards.
 
     model: that predicts.
     """
@@ -61,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class SquareCBMemory:
-    """What is kept between rounds.
+    """The memory of SquareCB between rounds.
 
     coordinates: of contexts.
     house: what is fitted in the place of ridge regression, if anything is.
@@ -77,7 +77,7 @@ class SquareCBMemory:
 
 @dataclass(frozen=True)
 class SquareCb(Budgeted):
-    """Play actions the less, the further a regression predicts them to fall behind.
+    """SquareCB: play actions with probabilities that fall with their predicted gap.
 
     gamma: c, which multiplies the learning rate γ.
     model: what predicts rewards.
@@ -113,23 +113,23 @@ class SquareCb(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> SquareCb:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), gamma=gamma, model=model, budget=budget, growth=growth)
 
     def rate(self, *, n_actions: int, dimension: int, samples: float) -> float:
-        """γ after so many interactions."""
+        """Return γ after this many interactions."""
         regret = linear_entropy(dimension, samples) + math.log(2.0 / self.delta)
         return self.gamma * math.sqrt(n_actions * samples / regret)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> SquareCBMemory:
-        """No idea of rewards."""
+        """Return the memory before anything is fitted."""
         coordinates = ContextCoordinates.of(contexts)
         blank = fit_ridge(Seen.nothing(contexts, n_actions=policies.n_actions), coordinates=coordinates)
         house = default_model(contexts) if self.model == "house" else None
         return SquareCBMemory(coordinates, house, blank.dimension, no_idea(policies.n_actions))
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> SquareCBMemory:
-        """The regression of all that was seen."""
+        """Return the regression of all observations."""
         before = state.memory
         if before.house is not None:
             return SquareCBMemory(before.coordinates, before.house, before.dimension, before.house.fit(seen.as_log()))
@@ -137,13 +137,13 @@ class SquareCb(Budgeted):
         return SquareCBMemory(before.coordinates, None, fitted.dimension, Cut(fitted))
 
     def play(self, state: RivalState) -> Play:
-        """Inverse gap weighting."""
+        """Return inverse gap weighting."""
         learnt, n_actions = state.memory, state.policies.n_actions
         rate = self.rate(n_actions=n_actions, dimension=learnt.dimension, samples=state.samples)
         return Play(InverseGaps(learnt.model, rate, n_actions), details={"gamma": rate})
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy that the regression likes best."""
+        """Return the policy with the largest predicted value."""
         if memory.house is None:
             return best_by_regression(state.policies, seen, coordinates=memory.coordinates)
         return best_by_model(state.policies, seen, memory.model.predict(seen.contexts))

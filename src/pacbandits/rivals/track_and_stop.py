@@ -15,9 +15,9 @@ q and μ is log-linear in the reward, so that it has mean 1 at most for any rewa
 test is of μ_j ≥ μ_1 + ε: were the answer more than ε off, that would be true of the best policy j, and the same
 inequality bounds the chance by δ/(K − 1) for each wrong answer.
 
-A round plays a lottery over policies, and the log tells the action, not the policy. Which policy it was is drawn
-afterwards, from those that take the action with chances as in the lottery. That has the same joint law as a lottery
-whose draws are kept, as the reward depends on context and action alone.
+A round plays a mixture of policies, and the log records the action, not the policy. The policy is drawn afterwards,
+from those that take the action, in proportion to the mixture. That has the same joint distribution as a mixture whose
+draws are recorded, as the reward depends on context and action alone.
 
 **Tuning.** `arms` is `policies`, or `actions` for the policies of the class that always take the same action. `seed` is
 of the draws of policies. Nothing else is to be tuned.
@@ -55,7 +55,7 @@ Seed = Annotated[int, About("of the draws that say which policy was played", lea
 
 @dataclass(frozen=True, eq=False)
 class ArmTally:
-    """What was seen of each arm.
+    """The observations of each arm.
 
     arms (K,): their numbers in the class.
     plays (K,): how often each was played.
@@ -68,7 +68,7 @@ class ArmTally:
 
     @classmethod
     def nothing(cls, arms: IntArray) -> Self:
-        """Nothing seen."""
+        """Return no observations."""
         return cls(arms, np.zeros(len(arms)), np.zeros(len(arms)))
 
     @property
@@ -78,12 +78,12 @@ class ArmTally:
 
     @property
     def guesses(self) -> FloatArray:
-        """The same (K,), shrunk towards 1/2, which tells arms apart that were hardly played."""
+        """Mean rewards (K,) shrunk towards 1/2, which orders arms that were hardly played."""
         return (self.sums + 0.5) / (self.plays + 1.0)
 
     @property
     def best(self) -> int:
-        """Which of the arms has the largest mean."""
+        """The arm with the largest mean."""
         return int(np.lexsort((-self.guesses, -self.means))[0])
 
     @property
@@ -94,7 +94,7 @@ class ArmTally:
         return largest - (betaln(self.sums + 0.5, missed + 0.5) - betaln(0.5, 0.5))
 
     def evidence(self, *, epsilon: float) -> FloatArray:
-        """How sure it is that no other arm (K − 1,) is better by ε: a log-likelihood ratio, less two arms' prices."""
+        """Return the evidence that no other arm (K − 1,) is ε better: a log-likelihood ratio, less two arms' prices."""
         best, means = self.best, np.minimum(self.means, 1.0)
         rest = np.arange(len(means)) != best
         ratio = closest(means[best], means[rest], self.plays[best], self.plays[rest], epsilon=epsilon)
@@ -103,7 +103,7 @@ class ArmTally:
 
 
 def kl(one: FloatArray | float, two: FloatArray) -> FloatArray:
-    """The divergence of coins of these means, one of the other."""
+    """Return the Kullback–Leibler divergence of Bernoulli distributions with these means."""
     out: FloatArray = rel_entr(one, two) + rel_entr(np.subtract(1.0, one), 1.0 - two)
     return out
 
@@ -166,7 +166,7 @@ def optimal_shares(means: FloatArray, *, epsilon: float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ArmMixture:
-    """Draw one of the listed policies and do as it says.
+    """A mixture of the listed policies.
 
     policies: the list.
     arms (K,): those that may be drawn.
@@ -182,13 +182,13 @@ class ArmMixture:
         return self.policies.n_actions
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """p(a|c) as (n, A)."""
+        """Return p(a|c) as (n, A)."""
         actions = self.policies.actions(contexts)[self.arms]
         out = np.stack([self.weights @ (actions == action) for action in range(self.n_actions)], axis=1)
         return out / out.sum(axis=1, keepdims=True)
 
     def drawn(self, log: Log, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """How often each arm (K,) was played, and what its rewards sum to, if arms are drawn given the actions.
+        """Return the plays and the reward sums of each arm (K,), with arms drawn given the actions.
 
         Interactions are taken in an order of their own, so that it does not matter in which they were written down.
         """
@@ -248,11 +248,11 @@ class TrackAndStop(Rival):
     def made_for(
         cls, setting: Setting, *, arms: ArmsOption = "policies", seed: Seed = 0, growth: Growth = DEFAULT_GROWTH
     ) -> TrackAndStop:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         return cls(**cls.common(setting), arms=arms, seed=seed, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> ArmTally:
-        """No arm was played; raises unless the policies can be listed."""
+        """Return the first tally; raise unless the policies can be listed."""
         if self.arms == "policies":
             return ArmTally.nothing(np.arange(len(check_listed(policies, name=self.name, most=MOST_ARMS))))
         actions = check_listed(policies, name=self.name, most=10**6).actions(contexts)
@@ -270,12 +270,12 @@ class TrackAndStop(Rival):
         return check_listed(state.policies, name=self.name, most=10**6)
 
     def play(self, state: RivalState) -> Play:
-        """Policies in proportion to what they lack."""
+        """Return the mixture of policies, in proportion to the plays they lack."""
         mixture, share = self._lottery(state)
         return Play(mixture, details={"arms": len(mixture.arms), "share": share})
 
     def _lottery(self, state: RivalState) -> tuple[ArmMixture, float]:
-        """That, and the share of plays that the best arm so far should have."""
+        """Return that mixture, and the best arm's optimal share of plays."""
         tally: ArmTally = state.memory
         k = len(tally.arms)
         total = next_checkpoint(state.samples, growth=self.growth)
@@ -288,9 +288,9 @@ class TrackAndStop(Rival):
         return ArmMixture(self._listed(state), tally.arms[played], weights), float(shares[tally.best])
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> ArmTally:
-        """What was seen of each arm, which are drawn given the actions."""
+        """Return the tally after the round, with arms drawn given the actions."""
         tally: ArmTally = state.memory
-        # Any lottery with these propensities will do, as then it can have been the one that was played.
+        # Any mixture with these propensities will do, as it could have been the one that was played.
         mixture = plan.sampler if isinstance(plan.sampler, ArmMixture) else self._lottery(state)[0]
         plays, sums = mixture.drawn(log, np.random.default_rng([self.seed, plan.round_number]))
         at = np.searchsorted(tally.arms, mixture.arms)
@@ -299,16 +299,16 @@ class TrackAndStop(Rival):
         return replace(tally, plays=tally.plays + more, sums=tally.sums + earned)
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The arm with the largest mean reward."""
+        """Return the arm with the largest mean reward."""
         return self._listed(state).policy(int(memory.arms[memory.best])), 0
 
     def proven(self, state: RivalState, seen: Seen, memory: Any) -> bool:
-        """Whether no other arm can be better by ε."""
+        """Return whether no other arm can be better by ε."""
         others = len(memory.arms) - 1
         return others == 0 or bool(memory.evidence(epsilon=self.epsilon).min() > np.log(others / self.delta))
 
     def promise(self, state: RivalState) -> str:
-        """What the test says."""
+        """Return the guarantee of the test."""
         k, size = len(state.memory.arms), len(self._listed(state))
         if not (state.finished and (state.samples or self.epsilon >= 1)):
             return f"none: the best of {k:,} arms is not told from the others yet"

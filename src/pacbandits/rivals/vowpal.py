@@ -1,4 +1,4 @@
-"""Vowpal Wabbit, the open-source learner of contextual bandits, played live: its exploration, its regression, its code.
+"""Vowpal Wabbit, the open-source contextual bandit learner, run live: its exploration, its regression, its code.
 
     before each round   p(·|c) = what `vw --cb_explore_adf …` predicts for each context
     after it            every row is learnt by itself, in random order: cost −r of the played action, at probability p
@@ -83,7 +83,7 @@ Seed = Annotated[int, About("of the order in which rows are learnt", least=0)]
 
 @dataclass(frozen=True, eq=False)
 class VowpalMemory:
-    """What Vowpal Wabbit has learnt.
+    """The memory of Vowpal Wabbit between rounds.
 
     lines: how contexts are written for it.
     model: its bytes.
@@ -104,7 +104,7 @@ class VowpalMemory:
 
     @classmethod
     def by(cls, session: Session, lines: Lines, contexts: Contexts, seen: Contexts) -> VowpalMemory:
-        """What is in a session; contexts: those that will be asked for; seen: those that came as well."""
+        """Return the memory of a session; contexts, seen: those to tabulate propensities and costs for."""
         known, table = None, np.empty((0, lines.n_actions))
         if contexts.ids is not None:
             known, first = np.unique(contexts.ids, return_index=True)
@@ -195,14 +195,14 @@ class Vowpal(Budgeted):
         budget: Budget = DEFAULT_BUDGET,
         growth: Growth = DEFAULT_GROWTH,
     ) -> Vowpal:
-        """The algorithm for this setting."""
+        """Return the algorithm for this setting."""
         check_installed()
         made = cls(**cls.common(setting), explore=explore, answer=answer, cb_type=cb_type, budget=budget, growth=growth)
         made = replace(made, cover=cover, psi=psi, gamma_scale=gamma_scale, gamma_exponent=gamma_exponent)
         return replace(made, mellowness=mellowness, first=first, share=share, rate=rate, seed=seed)
 
     def arguments(self, *, weights: int) -> tuple[str, ...]:
-        """What Vowpal Wabbit is started with; weights: how many it has to keep for each policy."""
+        """Return the arguments of Vowpal Wabbit; weights: the number of weights per policy."""
         exploring = {
             "cover": ("--cover", str(self.cover), "--psi", repr(self.psi)),
             "cover-nu": ("--cover", str(self.cover), "--psi", repr(self.psi), "--nounif"),
@@ -226,25 +226,25 @@ class Vowpal(Budgeted):
         )
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> VowpalMemory:
-        """Nothing learnt."""
+        """Return the memory of a new model."""
         lines = Lines.of(contexts, n_actions=policies.n_actions)
         known = contexts.tallied()
         with Session(lines, arguments=self.arguments(weights=lines.width(known))) as session:
             return VowpalMemory.by(session, lines, known, known)
 
     def remember(self, state: RivalState, plan: Plan, log: Log, seen: Seen) -> VowpalMemory:
-        """What is learnt of the round as well."""
+        """Return the memory after learning from the round."""
         before: VowpalMemory = state.memory
         with Session(before.lines, model=before.model) as session:
             session.learn(log, np.random.default_rng([self.seed, plan.round_number]))
             return VowpalMemory.by(session, before.lines, state.contexts.tallied(), seen.contexts)
 
     def play(self, state: RivalState) -> Play:
-        """What Vowpal Wabbit would."""
+        """Return Vowpal Wabbit's own sampler."""
         return Play(state.memory)
 
     def recommend(self, state: RivalState, seen: Seen, memory: Any) -> tuple[Chosen, int]:
-        """The policy of the class that is best by the learnt costs, corrected or not, or the greedy one."""
+        """Return the policy of the class that is best by the learnt costs, corrected or not, or the greedy one."""
         costs: Costs = memory.costs
         if self.answer == "greedy":
             return costs.greedy(seen.contexts), 0

@@ -1,4 +1,4 @@
-"""How contexts and actions are written for Vowpal Wabbit, and how the weights that it learns are read back.
+"""Write contexts and actions for Vowpal Wabbit, and read back the weights that it learns.
 
     shared |c x0:0.5 x1:-1.2        one line for the context: its features, or an indicator of its id
     |a a0                           one line for each action
@@ -33,7 +33,7 @@ _HASH_PRIME = np.uint64(16777619)  # with which Vowpal Wabbit makes the place of
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """What is written of contexts and actions: φ where there is one, else features, else ids.
+    """The format of contexts and actions: φ if there is one, else features, else ids.
 
     kind: which of these.
     n_actions: how many there are.
@@ -46,7 +46,7 @@ class Lines:
 
     @classmethod
     def of(cls, contexts: Contexts, *, n_actions: int) -> Lines:
-        """As these contexts suggest."""
+        """Return the format that these contexts suggest."""
         kind: Kind = "features"
         if contexts.phi is not None:
             contexts.require_phi(n_actions=n_actions)
@@ -56,7 +56,7 @@ class Lines:
         return cls(kind, n_actions, ContextCoordinates.of(contexts))
 
     def width(self, contexts: Contexts) -> int:
-        """How many weights there are for contexts like these."""
+        """Return the number of weights for contexts like these."""
         if contexts.phi is not None:
             return 1 + contexts.phi.dimension
         columns = len(contexts) if self.kind == "ids" else self._columns(contexts.take([0])).shape[1]
@@ -68,7 +68,7 @@ class Lines:
         return [f"|a a{action}" for action in range(self.n_actions)]
 
     def written(self, contexts: Contexts) -> Iterator[list[str]]:
-        """For each context its line and then those of the actions."""
+        """Return for each context its line, followed by those of the actions."""
         if self.kind == "phi":
             for rows in contexts.require_phi(n_actions=self.n_actions).array.tolist():
                 yield ["shared |c", *("|p" + _written("p", row) for row in rows)]
@@ -117,7 +117,7 @@ def read_weights(workspace: Any, examples: list[Any]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """Costs that are linear in what is written.
+    """Costs that are linear in the written features.
 
     lines: what that is.
     weights: of `read_weights`.
@@ -144,7 +144,7 @@ class Costs:
         return self.weights[0] + np.where((self.ids[where] == ids)[:, None], self.weights[1 + where], 0.0)
 
     def greedy(self, contexts: Contexts) -> Policy:
-        """The policy of least cost, for contexts like these."""
+        """Return the policy of least cost, for contexts like these."""
         n_actions = self.lines.n_actions
         if contexts.phi is not None:
             return GreedyPolicy(Given(n_actions, contexts.phi.dimension), -self.weights[1:])
@@ -176,5 +176,5 @@ def _ids(contexts: Contexts) -> IntArray:
 
 
 def _written(letter: str, row: list[float]) -> str:
-    """Numbers as Vowpal Wabbit keeps them, in single precision."""
+    """Return numbers in single precision, as Vowpal Wabbit keeps them."""
     return "".join(f" {letter}{j}:{value:.9g}" for j, value in enumerate(row))

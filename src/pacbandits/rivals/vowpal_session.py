@@ -1,4 +1,4 @@
-"""Vowpal Wabbit in this process: loaded from bytes, asked and taught, and saved to bytes again.
+"""A Vowpal Wabbit model in this process: loaded from bytes, queried, updated, and saved to bytes again.
 
 A model that is saved with its online state and loaded again goes on to the last bit as if it had never stopped, so that
 bytes are all that a state of an algorithm needs to keep.
@@ -24,7 +24,7 @@ _FILE = "model"
 
 
 def check_installed() -> Any:
-    """Vowpal Wabbit's module, or a line that says how to get it."""
+    """Return Vowpal Wabbit's module; raise InputError if it is not installed."""
     try:
         return import_module("vowpalwabbit")
     except ImportError:
@@ -32,7 +32,7 @@ def check_installed() -> Any:
 
 
 class Session:
-    """A model in use; to be left by `with`, which gives back what it holds.
+    """A model in use, as a context manager that releases it.
 
     What Vowpal Wabbit's `learn` and `predict` do with a list of lines is done here without wrapping every line into an
     object of Python first, which would take four times as long as to read the lines and to learn from them.
@@ -59,18 +59,18 @@ class Session:
         self._folder.cleanup()
 
     def save(self) -> bytes:
-        """The model, with all that learning on depends on."""
+        """Return the model as bytes, with all state that further learning depends on."""
         self._workspace.save(str(self._path))
         return self._path.read_bytes()
 
     def propensities(self, contexts: Contexts) -> FloatArray:
-        """The probabilities (n, A) with which Vowpal Wabbit plays, which sum to 1 to double precision."""
+        """Return Vowpal Wabbit's probabilities (n, A), which sum to 1 in double precision."""
         first, which = contexts.distinct()
         out = np.array([self._ask(lines) for lines in self._lines.written(contexts.take(first))], dtype=np.float64)
         return (out / out.sum(axis=1, keepdims=True))[which]
 
     def learn(self, log: Log, rng: np.random.Generator) -> None:
-        """Teach it the rows of a log one by one, in random order; a cost is the reward with its sign turned."""
+        """Learn from the rows of a log one by one, in random order; a cost is the negative reward."""
         first, which = log.contexts.distinct()
         written = list(self._lines.written(log.contexts.take(first)))
         contexts: list[int] = which.tolist()
@@ -86,14 +86,14 @@ class Session:
             self._teach(lines)
 
     def costs(self, contexts: Contexts) -> Costs:
-        """The costs that it has learnt to expect, of contexts like these or, known by ids alone, of these."""
+        """Return the learnt costs, for contexts like these or, if known by ids alone, for these."""
         probes = self._workspace.parse(self._lines.probes(contexts))
         weights = read_weights(self._workspace, probes)
         self._workspace.finish_example(probes)
         return Costs(self._lines, weights, contexts.ids if self._lines.kind == "ids" else None)
 
     def _ask(self, lines: list[str]) -> list[float]:
-        """The probabilities (A,) of a context."""
+        """Return the probabilities (A,) of a context."""
         examples = self._workspace._parse("\n".join(lines))
         self._workspace.predict_multi(examples)
         out: list[float] = examples[0].get_action_scores()

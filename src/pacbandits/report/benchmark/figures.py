@@ -1,4 +1,4 @@
-"""Figures of a benchmark: when each algorithm is done, and what it loses on the way."""
+"""Figures of a benchmark: the stopping time of each algorithm, and the reward it loses."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ from pacbandits.report.numbers import show_in_figure
 
 OTHERS = ("#3a7d44", "#93304e", "#7a4f9e", "#a8881a", "#0f8b8d", "#c2185b", "#5d4037", "#455a64", "#689f38", "#b35c00")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
-BEYOND_SHARE = 1.22  # of `most`: where marks of what is beyond it are put
+BEYOND_SHARE = 1.22  # times `most`: the position of marks for values beyond it
 CURVE_POINTS = 120
 LINE_INCHES = 0.29
 TITLES: dict[Yardstick, str] = {"certified": "until it is proven", "oracle": "until it is right"}
 
 
 def case_figure(one: CaseStanding, *, rows: Sequence[Row], facts: CaseFacts | None) -> Any:
-    """A case: certified stopping, oracle stopping, and reward lost over interactions; rows: of the case."""
+    """Return the figure of a case: certified stopping, oracle stopping, and reward lost over interactions.
+
+    rows: the rows of the case.
+    """
     plt = pyplot()
     lines = one.lines(one.yardstick)
     yardsticks: tuple[Yardstick, ...] = ("certified", "oracle") if one.row.certified else ("oracle",)
@@ -61,14 +64,14 @@ def case_figure(one: CaseStanding, *, rows: Sequence[Row], facts: CaseFacts | No
 
 
 def colour_of(entry: str, place: int) -> str:
-    """The colour of an algorithm; place: among all but ours and the baseline."""
+    """Return the colour of an algorithm; place: its position among all but ours and the baseline."""
     if entry == OURS:
         return BEST_COLOUR
     return UNIFORM_COLOUR if entry == BASELINE else OTHERS[place % len(OTHERS)]
 
 
 def _styles(one: CaseStanding) -> dict[str, tuple[str, Any]]:
-    """Colour and dashes of each algorithm, the same whatever the order of a figure."""
+    """Return the colour and dashes of each algorithm, the same in every order of a figure."""
     names = sorted({score.entry for score in one.scores} - {OURS, BASELINE})
     places = {name: place for place, name in enumerate(names)}
     styles: dict[str, tuple[str, Any]] = {name: (colour_of(name, 0), "-") for name in (OURS, BASELINE)}
@@ -80,7 +83,7 @@ def _styles(one: CaseStanding) -> dict[str, tuple[str, Any]]:
 def _draw_stopping(
     axis: Any, one: CaseStanding, lines: Sequence[Line], yardstick: Yardstick, *, bound: float | None, named: bool
 ) -> None:
-    """A dot for each algorithm with its best knob and its interval; a ring for its default."""
+    """Draw a dot with an interval for each algorithm with its best options; a ring for its default ones."""
     styles, most = _styles(one), one.row.most
     for place, line in enumerate(lines):
         own = one.line(line.entry, yardstick)
@@ -119,7 +122,7 @@ def _samples(score: Score, yardstick: Yardstick) -> IntervalEstimate:
 
 
 def _mark(axis: Any, found: IntervalEstimate, place: int, *, colour: str, most: int, hollow: bool) -> None:
-    """A dot, or a triangle beyond all that was played, and its interval."""
+    """Draw a dot with its interval, or a triangle if it lies beyond the budget."""
     beyond = most * BEYOND_SHARE
     known = found.low > 0 or math.isfinite(found.high)
     at, low, high = (x if math.isfinite(x) else beyond for x in (found.value, found.low, found.high))
@@ -130,7 +133,7 @@ def _mark(axis: Any, found: IntervalEstimate, place: int, *, colour: str, most: 
 
 
 def _draw_lost(axis: Any, one: CaseStanding, lines: Sequence[Line], rows: Sequence[Row]) -> None:
-    """The mean reward lost over interactions, of published defaults, with 90 % intervals as bands."""
+    """Draw the mean reward lost over interactions with published defaults; bands are 90 % intervals."""
     from matplotlib.ticker import FuncFormatter
 
     styles, ends = _styles(one), [row.points[-1] for row in rows if row.points]
@@ -181,7 +184,7 @@ def _curve(
     label: str,
     ours: bool,
 ) -> None:
-    """A curve; thinner and without a band where more than half of the runs are done and go on with their answer."""
+    """Draw a curve; thinner and without a band once more than half of the runs are done and play their answer."""
     colour, dashes = style
     mean: FloatArray = lost.mean(axis=0)
     half = float(np.median([row.points[-1] for row in played]))
@@ -199,7 +202,7 @@ def _curve(
 
 
 def _logarithmic(axis: Any) -> None:
-    """A logarithmic axis of counts with plain numbers."""
+    """Set a logarithmic axis of counts with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")
@@ -214,7 +217,7 @@ def _logarithmic(axis: Any) -> None:
 
 
 def _short(value: float, _: object = None) -> str:
-    """A count in few characters: 500, 20k, 3M."""
+    """Return a count in few characters: 500, 20k, 3M."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"

@@ -1,4 +1,4 @@
-"""The report of a benchmark: its page, and the runs that were played."""
+"""The report of a benchmark: its page, and the table of finished runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pacbandits.report.figures import svg_text
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
 
-# The report of a benchmark, as a page, as tables in Markdown, and in short for a terminal.
+# The report of a benchmark: a page, tables in Markdown, and a summary for a terminal.
 
 
 TITLE = "Who identifies the best policy soonest?"
@@ -56,11 +56,11 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class Chapter:
-    """A part of the report about some of the cases together.
+    """A part of the report about several cases together.
 
     title: the heading.
-    tables: what was measured.
-    figures: of Matplotlib, each with an alternative text; they are closed once they are drawn.
+    tables: the measurements.
+    figures: of Matplotlib, each with an alternative text; they are closed once drawn.
     """
 
     title: str
@@ -83,7 +83,7 @@ def benchmark_document(
 ) -> Document:
     """Return the report of a benchmark: the answer, all cases together, chapters, and the cases one by one.
 
-    drawn: whether it has figures, which take seconds.
+    drawn: whether it includes figures, which take seconds.
     """
     blocks: list[Block] = []
     if early := unfinished_words(findings):
@@ -105,7 +105,7 @@ def benchmark_document(
 
 
 def benchmark_summary(findings: BenchmarkFindings) -> Document:
-    """Return what `report` prints: whether runs are lacking, the main table, and the answer."""
+    """Return the document that `report` prints: missing runs, the main table, and the answer."""
     early, table = unfinished_words(findings), main_table(findings, brief=True)
     blocks: tuple[Block, ...] = (
         *((Note("warning", early),) if early else ()),
@@ -130,7 +130,7 @@ def _figure(findings: BenchmarkFindings, one: CaseStanding) -> Figure:
 
 
 def size_words(findings: BenchmarkFindings) -> str:
-    """How much was played."""
+    """Return the size of the benchmark in words."""
     told = [
         count_of(len(findings.rows), "run"),
         count_of(len(findings.standings), "case"),
@@ -140,7 +140,7 @@ def size_words(findings: BenchmarkFindings) -> str:
 
 
 def unfinished_words(findings: BenchmarkFindings) -> str:
-    """That runs are lacking, if any are, and what that means for the figures."""
+    """Return a sentence on missing runs and what they mean for the figures; "" if there are none."""
     lacking, wanted = findings.lacking, findings.wanted
     if not lacking:
         return ""
@@ -155,7 +155,7 @@ def unfinished_words(findings: BenchmarkFindings) -> str:
 
 
 def answer(findings: BenchmarkFindings) -> list[str]:
-    """What came of our claims on finished cases, in sentences, also where they are broken."""
+    """Return the verdicts on our claims for finished cases, in sentences, including broken ones."""
     sentences: list[str] = []
     lacking = findings.lacking
     verdicts = [one for one in findings.verdicts if one.case not in lacking]
@@ -197,7 +197,7 @@ def _errors(findings: BenchmarkFindings) -> tuple[int, int]:
 
 
 def overview(findings: BenchmarkFindings) -> tuple[Table, ...]:
-    """Tables of all cases together."""
+    """Return the tables over all cases."""
     tables = [main_table(findings)]
     if any(one.row.certified for one in findings.standings):
         tables.append(ratio_table(findings, "certified"))
@@ -208,7 +208,7 @@ def overview(findings: BenchmarkFindings) -> tuple[Table, ...]:
 
 
 def provenance(findings: BenchmarkFindings) -> tuple[Table, ...]:
-    """Who refused what, which runs failed, by which commands and where all of it was played."""
+    """Return tables of refused cases, failed runs, commands, and environments."""
     tables: list[Table] = []
     if findings.misfits:
         refused = tuple((one.algorithm, one.case, one.words) for one in findings.misfits)
@@ -227,7 +227,7 @@ def provenance(findings: BenchmarkFindings) -> tuple[Table, ...]:
 
 
 def asked_words(one: CaseStanding, *, lacking: int = 0) -> str:
-    """What was asked of a case, so that anybody can ask it again; lacking: how many of its runs are not in."""
+    """Return the settings of a case, enough to repeat it; lacking: the number of its missing runs."""
     row = one.row
     policies = f"; policies {row.policies}" if row.policies else ""
     seeds = sorted({len(score.seeds) for score in one.scores})
@@ -247,7 +247,7 @@ REPEAT = (
 
 
 def repeat_code(findings: BenchmarkFindings) -> str:
-    """Code that plays the first run again, from its columns alone."""
+    """Return code that repeats the first run, from its columns alone."""
     row = findings.rows[0]
     more = (f", policies={row.policies!r}" if row.policies else "") + ("" if row.certified else ", certified=False")
     return "\n".join(
@@ -263,10 +263,10 @@ def repeat_code(findings: BenchmarkFindings) -> str:
     )
 
 
-# What `bench` prints: the runs so far, and the suites.
+# The documents that `bench` prints: finished runs, and the suites.
 
 
-MAX_SENTENCES = 12  # of those who refused, or failed
+MAX_SENTENCES = 12  # about refusals, or about failures
 
 
 @dataclass(frozen=True)
@@ -274,9 +274,9 @@ class Played:
     """Runs of an algorithm on a case.
 
     case, entry, algorithm, role: which.
-    most: interactions that each may take.
-    runs: how many there are.
-    certified: when our certificate accepts; None where none is made.
+    most: the budget of interactions of each run.
+    runs: their number.
+    certified: when our certificate accepts; None if none is made.
     """
 
     case: str
@@ -288,14 +288,14 @@ class Played:
     certified: Stopped | None
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON knows."""
+        """Serialise to JSON-compatible values."""
         which = {"case": self.case, "entry": self.entry, "algorithm": self.algorithm, "role": self.role}
         certified = None if self.certified is None else self.certified.to_json()
         return which | {"most": self.most, "runs": self.runs, "certified": certified}
 
 
 def played(rows: Iterable[Row], suite: Suite) -> tuple[Played, ...]:
-    """What there is of a suite, case by case; of rows neither lists nor other suites are looked at."""
+    """Return the finished runs of a suite, case by case; rows of other suites are ignored, and lists are not needed."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.suite == suite.name:
@@ -311,7 +311,7 @@ def played(rows: Iterable[Row], suite: Suite) -> tuple[Played, ...]:
 
 
 def played_document(done: Sequence[Played], *, misfits: Sequence[Misfit], failures: Sequence[Failure]) -> Document:
-    """Return when runs were certified, by case and algorithm, and which did not play."""
+    """Return when runs were certified, by case and algorithm, and which did not run."""
     rows: list[tuple[str, ...]] = []
     before = ""
     for one in done:
@@ -334,7 +334,7 @@ def _run(one: Failure) -> str:
 
 
 def _notes(words: Sequence[str], kind: Kind) -> Iterable[Note]:
-    """Yield a few sentences, and how many more there are."""
+    """Yield a few sentences, and the number of further ones."""
     yield from (Note(kind, one) for one in words[:MAX_SENTENCES])
     if len(words) > MAX_SENTENCES:
         more = count_of(len(words) - MAX_SENTENCES, "more like these", "more like these")
@@ -342,7 +342,7 @@ def _notes(words: Sequence[str], kind: Kind) -> Iterable[Note]:
 
 
 def suites_document(suites: Iterable[Suite]) -> Document:
-    """Return the suites, a line each."""
+    """Return the suites, one per line."""
     rows = tuple(
         (
             one.name,

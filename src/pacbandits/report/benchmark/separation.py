@@ -1,4 +1,4 @@
-"""The paper's separation for people: tables and a picture, from logged results alone."""
+"""Tables and a figure of the paper's separation, from logged results alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIGURE_WORDS = "interactions and reward lost until the best policy is found, aga
 
 
 def separation_chapters(rows: Sequence[Row]) -> tuple[Chapter, ...]:
-    """The separation as a chapter of the report; none where it was not played."""
+    """Return the separation as a chapter of the report; none if it was not run."""
     tables = separation_tables(rows)
     if not tables:
         return ()
@@ -34,17 +34,17 @@ def separation_chapters(rows: Sequence[Row]) -> tuple[Chapter, ...]:
 
 
 def separation_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
-    """Of each family of hard instances that was played: what each algorithm takes, and how that grows with m."""
+    """Return, for each family of hard instances, the interactions of each algorithm and their growth with m."""
     return tuple(table for one in separations(rows) for table in (samples_table(one), growth_table(one)))
 
 
 def separation_figures(rows: Sequence[Row]) -> tuple[Any, ...]:
-    """A figure for each family of hard instances that was played."""
+    """Return a figure for each family of hard instances that was run."""
     return tuple(draw_separation(one) for one in separations(rows))
 
 
 def samples_table(one: Separation) -> Table:
-    """Interactions by m, and the lower bounds."""
+    """Return interactions by m, and the lower bounds."""
     lines = [(_name(curve), *(_samples(curve, m) for m in one.sizes)) for curve in one.curves]
     family = one.family
     low = ("at least, regret √(2n log m)", *(show_count(family.low_regret_bound(m), most=0) for m in one.sizes))
@@ -60,7 +60,7 @@ def samples_table(one: Separation) -> Table:
 
 
 def growth_table(one: Separation) -> Table:
-    """Slopes and shapes."""
+    """Return the slopes and shapes of the growth with m."""
     head = ("algorithm", "slope of log n", *(f"c · {shape}" for shape in SHAPES), "slope of log lost")
     like = ("a curve of that shape", NONE, *(f"slope {one.shape_slope(shape):.2f}" for shape in SHAPES), NONE)
     lines = [
@@ -83,7 +83,7 @@ def growth_table(one: Separation) -> Table:
 
 
 def draw_separation(one: Separation) -> Any:
-    """Interactions over m and reward lost over m, both logarithmic, with the bounds."""
+    """Return the figure: interactions and reward lost over m, both logarithmic, with the bounds."""
     plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(13.6, 5.2), layout="constrained")
     names = sorted({curve.entry for curve in one.curves} - {OURS, BASELINE})
@@ -126,7 +126,7 @@ def draw_separation(one: Separation) -> Any:
 
 
 def _draw_legend(figure: Any, axis: Any, one: Separation) -> None:
-    """Beside the panels, the steepest first, as lines lie above one another; then the bounds."""
+    """Draw the legend beside the panels, the steepest curve first, then the bounds."""
     known = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     steepest = sorted(one.curves, key=lambda curve: -np.nan_to_num(curve.slope.value, nan=-1.0))
     labels = list(dict.fromkeys([*map(_legend, steepest), *known]))
@@ -145,7 +145,7 @@ def _draw_legend(figure: Any, axis: Any, one: Separation) -> None:
 def _draw_curve(
     axis: Any, curve: SeparationCurve, *, colour: str, marker: str, value: Callable[[SeparationPoint], IntervalEstimate]
 ) -> None:
-    """Points with intervals and the fitted power."""
+    """Draw points with intervals and the fitted power law."""
     proven, ours = curve.until == "proven", curve.entry == OURS
     found = [(point.m, value(point)) for point in curve.reached]
     m = np.array([size for size, _ in found], dtype=np.float64)
@@ -164,7 +164,7 @@ def _draw_curve(
 
 
 def _draw_beyond(axis: Any, curve: SeparationCurve) -> None:
-    """A mark on what may be played, at each m where an algorithm does not get there."""
+    """Draw a mark at the budget for each m at which an algorithm does not finish."""
     beyond = [point for point in curve.points if point not in curve.reached]
     axis.plot([point.m for point in beyond], [point.most for point in beyond], "2", color=GREY, ms=9, zorder=1)
 

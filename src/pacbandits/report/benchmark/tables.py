@@ -22,19 +22,19 @@ from pacbandits.errors import InputError, one_line
 from pacbandits.report.document import Side, Table
 from pacbandits.report.numbers import show_bracket, show_number
 
-# Numbers of a benchmark as people read them.
+# Formats of a benchmark's numbers.
 
 
 NONE = "—"
 
 
 def show_count(samples: float, *, most: int) -> str:
-    """A number of interactions; beyond what may be played, that it is more."""
+    """Return a number of interactions, or "> most" beyond the budget."""
     return f"{samples:,.0f}" if math.isfinite(samples) else f"> {most:,}"
 
 
 def show_stopping(samples: IntervalEstimate, *, most: int) -> str:
-    """A number of interactions and its interval: 338 (310–352), 900 (700–> 1,000), > 1,000."""
+    """Return a number of interactions and its interval: 338 (310–352), 900 (700–> 1,000), > 1,000."""
     middle = show_count(samples.value, most=most)
     if samples.low == 0.0 and not math.isfinite(samples.high):  # too few runs to say
         return middle
@@ -44,7 +44,7 @@ def show_stopping(samples: IntervalEstimate, *, most: int) -> str:
 
 
 def show_score(score: Score | None, yardstick: Yardstick, *, most: int, brief: bool = False) -> str:
-    """What an algorithm takes by a yardstick; brief: without the interval."""
+    """Return the interactions of an algorithm by a yardstick; brief: without the interval."""
     if score is None or (yardstick == "certified" and score.certified is None):
         return NONE
     found = score.oracle.samples if yardstick == "oracle" or score.certified is None else score.certified.samples
@@ -52,7 +52,7 @@ def show_score(score: Score | None, yardstick: Yardstick, *, most: int, brief: b
 
 
 def show_ratio(ratio: IntervalEstimate) -> str:
-    """A ratio and its interval, with two digits behind the point."""
+    """Return a ratio and its interval, to two decimals."""
     if math.isnan(ratio.value):
         return NONE
     low, value, high = (f"{x:.2f}" if math.isfinite(x) else "∞" for x in (ratio.low, ratio.value, ratio.high))
@@ -60,7 +60,7 @@ def show_ratio(ratio: IntervalEstimate) -> str:
 
 
 def show_bracket_ratio(bracket: tuple[float, float] | None) -> str:
-    """A ratio that is known to lie in a bracket."""
+    """Return a ratio that is known to lie in a bracket."""
     if bracket is None:
         return NONE
     low, high = (f"{x:.3g}" if math.isfinite(x) else "∞" for x in bracket)
@@ -68,14 +68,14 @@ def show_bracket_ratio(bracket: tuple[float, float] | None) -> str:
 
 
 def show_errors(found: Stopped | None) -> str:
-    """How often a proof was wrong, of how many runs, and the largest error rate that fits."""
+    """Return the number of wrong proofs, of how many runs, and the largest error rate consistent with it."""
     if found is None:
         return NONE
     return f"{found.wrong} of {found.runs} (≤ {show_clock(100 * found.error.high)} %)"
 
 
 def show_lost(lost: IntervalEstimate) -> str:
-    """Reward lost, and its interval."""
+    """Return the reward lost, and its interval."""
     if not math.isfinite(lost.value):
         return NONE
     ends = "" if not math.isfinite(lost.high) else f" ({_digits(lost.low)}–{_digits(lost.high)})"
@@ -83,14 +83,14 @@ def show_lost(lost: IntervalEstimate) -> str:
 
 
 def show_clock(value: float) -> str:
-    """Seconds, microseconds or percent, with two digits."""
+    """Return seconds, microseconds or percent, to two digits."""
     if not math.isfinite(value):
         return NONE
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def knob_of(score: Score) -> str:
-    """The options of an algorithm; `default` if it has its published ones."""
+    """Return the options of an algorithm; `default` for its published ones."""
     if score.role == "default":
         return "default"
     _, _, options = score.spec.partition(":")
@@ -98,12 +98,12 @@ def knob_of(score: Score) -> str:
 
 
 def claim_words(verdict: ClaimVerdict) -> str:
-    """What we claim of a case."""
+    """Return our claim about a case."""
     return "first" if verdict.large else f"≤ {TOLERATED_RATIO:g}"
 
 
 def verdict_words(verdict: ClaimVerdict) -> str:
-    """What came of it: kept or broken, and whether by more than chance."""
+    """Return the verdict on the claim: kept or broken, and whether beyond chance."""
     if verdict.kept is None:
         return "nobody is done"
     outcome = "kept" if verdict.kept else "broken"
@@ -117,12 +117,12 @@ def _digits(value: float) -> str:
 Cells = tuple[str, ...]
 
 
-# Columns whose cells are words, which may be broken into lines.
+# Columns of text, which may wrap.
 WORDY = ("problem", "policies", "classes", "why", "commands", "best other", "knob")
 
 
 def result_table(title: str, head: Cells, rows: tuple[Cells, ...], note: str = "") -> Table:
-    """Return a table of results; columns of words wrap, and our own algorithm is highlighted."""
+    """Return a table of results; columns of text wrap, and our own algorithm is highlighted."""
     sides: tuple[Side, ...] = tuple(
         "wrap" if name in WORDY else "right" if at else "left" for at, name in enumerate(head)
     )
@@ -131,7 +131,7 @@ def result_table(title: str, head: Cells, rows: tuple[Cells, ...], note: str = "
 
 
 def main_table(findings: BenchmarkFindings, *, brief: bool = False) -> Table:
-    """A line for each case: ours, the best of all others, and what we claim; brief: without most of the intervals."""
+    """Return a row per case: ours, the best other, and our claim; brief: without most of the intervals."""
     return result_table(
         "Ours against the best of all others",
         ("case", "ρ ratio", "coda", "best other", "takes", "coda / other", "by other seeds", "claim"),
@@ -167,7 +167,7 @@ def _main_cells(findings: BenchmarkFindings, one: CaseStanding, *, brief: bool) 
 
 
 def ratio_table(findings: BenchmarkFindings, yardstick: Yardstick) -> Table:
-    """All algorithms on all cases, as multiples of what the first of a case takes."""
+    """Return all algorithms on all cases, as multiples of the fewest interactions on a case."""
     shown = [one for one in findings.standings if yardstick == "oracle" or one.row.certified]
     rows = [(entry, *(_multiple(findings, one, entry, yardstick) for one in shown)) for entry in findings.entries]
     least = ("the first takes", *(_least(one, yardstick) for one in shown))
@@ -184,7 +184,7 @@ def ratio_table(findings: BenchmarkFindings, yardstick: Yardstick) -> Table:
 def _multiple(findings: BenchmarkFindings, one: CaseStanding, entry: str, yardstick: Yardstick) -> str:
     line, least = one.line(entry, yardstick), _least_samples(one, yardstick)
     if line is None:
-        name = entry.split()[0]  # more words tell apart ways of playing that have one name
+        name = entry.split()[0]  # further words distinguish variants of one algorithm
         refused = any(misfit.case == one.case and misfit.algorithm.split(":")[0] == name for misfit in findings.misfits)
         return "no" if refused else NONE
     if not math.isfinite(least):
@@ -214,7 +214,7 @@ TITLES: dict[Yardstick, str] = {"certified": "certified stopping", "oracle": "or
 
 
 def stopping_table(one: CaseStanding) -> Table:
-    """When each algorithm is done on a case, by every yardstick."""
+    """Return the interactions of each algorithm on a case, by every yardstick."""
     most = one.row.most
     proofs = any(score.own is not None for score in one.scores)
     knob = ("best knob",) if any(line.knobs > 1 for line in one.lines("oracle")) else ()
@@ -245,7 +245,7 @@ def stopping_table(one: CaseStanding) -> Table:
 
 
 def _stopping_cells(line: Line, yardstick: Yardstick, *, most: int) -> Cells:
-    """What an algorithm takes with its published options, and with the best of its knobs."""
+    """Return the interactions of an algorithm with its published options, and with its best ones."""
     default = show_score(line.default, yardstick, most=most)
     if line.default is line.best:
         return default, "the default" if line.knobs > 1 else NONE
@@ -258,7 +258,7 @@ def _proof_cells(line: Line, *, most: int) -> Cells:
 
 
 def cost_table(one: CaseStanding) -> Table:
-    """What each algorithm costs on a case, with its published options."""
+    """Return the reward lost and the running times of each algorithm on a case, with its published options if run."""
     rows = [
         (
             line.entry,
@@ -283,7 +283,7 @@ def cost_table(one: CaseStanding) -> Table:
 
 
 def facts_table(findings: BenchmarkFindings) -> Table:
-    """The cases: what was asked, and what theory says of them."""
+    """Return the cases: their settings, and their theoretical quantities."""
     rows: list[Cells] = []
     for one in findings.standings:
         row, facts = one.row, findings.facts.get(one.case)
@@ -312,7 +312,7 @@ def facts_table(findings: BenchmarkFindings) -> Table:
 
 
 def _missing(findings: BenchmarkFindings) -> str:
-    """Why some of the figures are not there."""
+    """Return the reasons for missing figures."""
     reasons = dict.fromkeys(one_line(one.words) for one in findings.facts.values() if one.words)
     return "".join(f" {reason.rstrip('.').capitalize()}." for reason in reasons)
 
@@ -320,18 +320,18 @@ def _missing(findings: BenchmarkFindings) -> str:
 def _show_rho(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return NONE
-    # Brackets are narrow, and three digits are all that anybody compares.
+    # Brackets are narrow, and three digits are enough to compare.
     return show_number(high, digits=3) if high <= 1.02 * low else show_bracket(low, high)
 
 
-# Tables of where others are better than ours, and of the proofs that others make.
+# Tables of where other algorithms are better than ours, and of the proofs they make.
 
 
-Pair = tuple[float, float]  # a figure of theirs and the same of ours
+Pair = tuple[float, float]  # a figure of another algorithm, and ours
 
 
 def better_table(findings: BenchmarkFindings) -> Table:
-    """Where each algorithm is better than ours: the number of cases, of those that both played, and by how much."""
+    """Return where each algorithm is better than ours: the number of shared cases, and the ratio."""
     rows: list[Cells] = []
     for entry in findings.entries:
         both = [(a, b, one) for one in findings.standings if (a := _of(one, entry)) and (b := _of(one, OURS))]
@@ -367,7 +367,7 @@ def better_table(findings: BenchmarkFindings) -> Table:
 
 
 def proofs_table(findings: BenchmarkFindings) -> Table:
-    """How often algorithms prove their answers themselves, how often they are wrong, and how long it takes them."""
+    """Return how often algorithms prove their answers themselves, how often they are wrong, and how long they take."""
     rows: list[Cells] = []
     for entry in findings.entries:
         scores = [score for one in findings.standings if (score := _of(one, entry)) is not None]
@@ -406,7 +406,7 @@ def _of(one: CaseStanding, entry: str) -> Score | None:
 
 
 def _compared(pairs: Iterable[Pair]) -> str:
-    """In how many cases theirs is less, and the middle of its ratios to ours where there is one."""
+    """Return the number of cases in which theirs is smaller, and the median ratio to ours if there is one."""
     listed = list(pairs)
     if not listed:
         return NONE
