@@ -30,7 +30,7 @@ from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.summed.survey import Surveyed, learn_policies, survey_for
 from pacbandits.certificate.worth import measure_policy
 from pacbandits.compiled import cores
-from pacbandits.engines import ROWS_PER_BLOCK, Engine, Local, Question, Source, Sums
+from pacbandits.engines import ROWS_PER_BLOCK, Aggregation, Engine, Local, Source, Sums
 from pacbandits.engines.base import even_stripes
 from pacbandits.engines.cuda import CudaEngine, available
 from pacbandits.engines.cuda.card import cupy, why_not
@@ -96,7 +96,7 @@ class Timed:
     def name(self) -> str:
         return self.engine.name
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         start = perf_counter()
         found = self.engine.ask(source, question, what=what)
         self.notes.append((what, perf_counter() - start))

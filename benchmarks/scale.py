@@ -35,7 +35,7 @@ from pacbandits.certificate.learning import learn_from_blocks
 from pacbandits.certificate.summed.cost import estimate_cost, tree_work
 from pacbandits.certificate.survey import LogInMemory
 from pacbandits.compiled import cores
-from pacbandits.engines import Local, Question, Source, Sums
+from pacbandits.engines import Aggregation, Local, Source, Sums
 from pacbandits.errors import InputError
 
 ROWS, FEATURES, ACTIONS, BINS = 10**6, 10, 10, 32
@@ -93,7 +93,7 @@ class Counting:
     def __init__(self, engine: Any) -> None:
         self.engine, self.name, self.passes = engine, str(engine.name), 0
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         self.passes += 1
         return self.engine.ask(source, question, what=what)
 

@@ -22,7 +22,7 @@ from benchmarks.measuring import in_subprocess, print_table
 from pacbandits.design import Clipped
 from pacbandits.design.large import LargeTask, solve_large_design
 from pacbandits.engines import ROWS_PER_BLOCK
-from pacbandits.engines.base import Engine, Question, Source, Sums, even_stripes, log_of_contexts
+from pacbandits.engines.base import Aggregation, Engine, Source, Sums, even_stripes, log_of_contexts
 from pacbandits.engines.registry import ENGINES, using_engine
 from pacbandits.policies import Trees
 from pacbandits.records import Contexts, Log
@@ -72,7 +72,7 @@ class Timed:
     def name(self) -> str:
         return self.engine.name
 
-    def ask(self, source: Source, question: Question, *, what: str) -> Sums:
+    def ask(self, source: Source, question: Aggregation, *, what: str) -> Sums:
         began = time.perf_counter()
         sums = self.engine.ask(source, question, what=what)
         self.seconds.append(time.perf_counter() - began)

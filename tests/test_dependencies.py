@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 from itertools import chain
@@ -83,3 +84,29 @@ def test_the_lowest_version_of_a_requirement(requirement, version):
             lowest(requirement)
     else:
         assert lowest(requirement) == version
+
+
+BLOCKED = """
+import importlib.abc, sys
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("sqlalchemy", "fastapi", "starlette", "pydantic", "uvicorn", "prometheus_client"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Blocked())
+import pacbandits.service.client, pacbandits.service.openfeature
+"""
+
+
+def test_clients_need_nothing_of_the_server():
+    """`pip install 'pacbandits[openfeature]'` brings neither a database nor a web server."""
+    done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.thorough
+def test_every_benchmark_and_tool_can_be_imported():
+    modules = [f"benchmarks.{path.stem}" for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__main__"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {', '.join(modules)}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from pacbandits.certificate import certify
+from pacbandits.certificate.certify import certify
 from pacbandits.complexity import measure
 from pacbandits.errors import InputError
 from pacbandits.problems import load_problem

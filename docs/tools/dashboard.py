@@ -24,7 +24,7 @@ from fastapi import FastAPI
 from playwright.sync_api import sync_playwright
 
 import pacbandits as pb
-from pacbandits.experiment.assignments import AssignmentRequest, Report
+from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.service.dashboard import router_for

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pacbandits.design.large import LargeTask as LargeTask
     from pacbandits.design.large import solve_large_design as solve_large_design
     from pacbandits.errors import InputError as InputError
-    from pacbandits.experiment.assignments import Assignment as Assignment
-    from pacbandits.experiment.assignments import Recorded as Recorded
+    from pacbandits.experiment.assignment_records import Assignment as Assignment
+    from pacbandits.experiment.assignment_records import Recorded as Recorded
     from pacbandits.experiment.audit import Audit as Audit
     from pacbandits.experiment.audit import Record as Record
     from pacbandits.experiment.audit import audit as audit
@@ -161,7 +161,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "solve_large_design",
     ),
     "errors": ("InputError",),
-    "experiment.assignments": (
+    "experiment.assignment_records": (
         "Assignment",
         "Recorded",
     ),

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pacbandits import Contexts, Finite, InputError, Log, Trees, evaluate, read_log, verify
-from pacbandits.certificate import Bets, Ledger, certify
+from pacbandits.certificate import Bets, Ledger
 from pacbandits.certificate.alarms import look
 from pacbandits.certificate.asymptotic import certify_asymptotically
-from pacbandits.certificate.certify import measure_worth
+from pacbandits.certificate.certify import certify, measure_worth
 from pacbandits.certificate.choosing import lead_log
 from pacbandits.certificate.intervals import RowWeighing, _centres
 from pacbandits.certificate.learning import learn_class

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, evaluate
-from pacbandits.certificate import Bets, certify
-from pacbandits.certificate.certify import measure_worth
+from pacbandits.certificate import Bets
+from pacbandits.certificate.certify import certify, measure_worth
 from pacbandits.certificate.conventions import EXPERT_STAKES, arrange
 from pacbandits.certificate.intervals import RowWeighing, _centres, bound_below
 from pacbandits.rewards import first_model, predict_by_round

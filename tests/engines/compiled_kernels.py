@@ -24,7 +24,7 @@ from pacbandits.engines.cuda.card import source_of
 
 COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no g++ to compile the kernels of a card with")
-# As modules.py tells the compiler of a card: products are never fused with sums.
+# As engines/cuda/card.py tells the compiler of a card: products are never fused with sums.
 OPTIONS = ("-std=c++17", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-w")
 
 BEFORE = """

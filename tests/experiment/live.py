@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from pacbandits.experiment.assignments import AssignmentRequest, Report
+from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.experiment import Experiment
 from tests.experiment.cases import COUNTRIES, protocol
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.assignments import AssignmentRequest, choose, draws
+from pacbandits.experiment.assignment_records import AssignmentRequest
+from pacbandits.experiment.assignments import choose, draws
 from pacbandits.experiment.database import AlreadyThere, NotCollecting, UnknownExperiment
 from pacbandits.experiment.experiment import Experiment, list_experiments
 from tests.experiment.cases import ACTIONS, protocol

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.assignments import Report
+from pacbandits.experiment.assignment_records import Report
 from pacbandits.experiment.database import Contradiction, UnknownAssignment
 from pacbandits.experiment.protocol import GuardrailRule, LateRule
 from tests.experiment.live import Played

@@ -12,7 +12,7 @@ from pacbandits.certificate import Certificate
 from pacbandits.certificate.certificate import LED
 from pacbandits.experiment import steering as advancing
 from pacbandits.experiment import store
-from pacbandits.experiment.assignments import AssignmentRequest, Report
+from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import LateRule

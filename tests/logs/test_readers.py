@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pacbandits import InputError, Trees, read_log, verify
-from pacbandits.certificate import certify
+from pacbandits.certificate.certify import certify
 from pacbandits.records import Contexts
 from tests.logs.cases import CSV, refused, write
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pacbandits import Certificate, Linear, Trees, read_log, verify
-from pacbandits.certificate import certify
+from pacbandits.certificate.certify import certify
 from pacbandits.certificate.check import cut_in_halves
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.errors import InputError

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -65,3 +67,11 @@ def test_the_contract_names_all_that_certifies():
     named = {one.removeprefix("pacbandits.") for one in contracts[CONTRACT]["forbidden_modules"]}
     makers = {one for one in modules_of("certificate") if made_by(one)} - {f"certificate.{name}" for name in SHARED}
     assert makers <= named
+
+
+def test_a_process_that_verifies_loads_no_code_that_certifies():
+    words = "import sys, pacbandits.verifier; print(*(name for name in sys.modules if name.startswith('pacbandits.')))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix("pacbandits.") for name in done.stdout.split()}
+    assert {one for one in loaded if made_by(one) and is_module(one)} == {f"certificate.{name}" for name in SHARED}
+    assert not {one.split(".")[0] for one in loaded} & {"design", "trials", "complexity", "realizable", "analysis"}

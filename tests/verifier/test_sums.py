@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate import certify
 from pacbandits.certificate.certificate import Bets
-from pacbandits.certificate.certify import Request, certify_survey
+from pacbandits.certificate.certify import Request, certify, certify_survey
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.summed import survey as laying
 from pacbandits.certificate.summed.survey import lay_out, survey

@@ -33,8 +33,6 @@ from pacbandits.policies.summation import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.log import digest_contexts
 
-has_order = has_rounds  # some rows are known to have come before others
-
 
 @dataclass(frozen=True, eq=False)
 class LearntClass:

@@ -16,7 +16,7 @@ from pacbandits.errors import InputError, nearest, one_line, plain
 
 if TYPE_CHECKING:
     from pacbandits.cli.simulated_traffic import Driven
-    from pacbandits.experiment.assignments import Assignment, Recorded
+    from pacbandits.experiment.assignment_records import Assignment, Recorded
     from pacbandits.experiment.experiment import Experiment
     from pacbandits.experiment.protocol import ExperimentProtocol
     from pacbandits.problems import Problem

@@ -15,7 +15,7 @@ import numpy as np
 
 from pacbandits.checks import number, settle, whole_number
 from pacbandits.errors import InputError, one_line
-from pacbandits.experiment.assignments import Assignment, Recorded
+from pacbandits.experiment.assignment_records import Assignment, Recorded
 from pacbandits.experiment.context_encoding import Encoder
 from pacbandits.problems import Problem
 from pacbandits.simulation.play_loop import Pending, in_time

@@ -236,7 +236,7 @@ def _denied(test: Test) -> str:
 
 
 # Values of (p − m)/(1 − m): a fraction s of the optimal one gives about 2s − s² of the optimal growth, so on a grid
-# with factor 2 one of the neighbours gives 91 % or more.
+# with factor 2 one of the neighbours gives 8/9 or more.
 ALTERNATIVES = 2.0 ** -np.arange(1, 13)
 OF_ALL = "all"
 

@@ -21,15 +21,8 @@ from typing import IO, Any, Self, cast
 from pacbandits.checks import instance, path_of, whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
-from pacbandits.experiment.assignments import (
-    Assigner,
-    Assignment,
-    AssignmentRequest,
-    Recorded,
-    Report,
-    Value,
-    record_reports,
-)
+from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report, Value
+from pacbandits.experiment.assignments import Assigner, record_reports
 from pacbandits.experiment.chain import canonical
 from pacbandits.experiment.database import AlreadyThere, Database, microseconds, utc_now
 from pacbandits.experiment.exports import (

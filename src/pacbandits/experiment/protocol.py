@@ -534,11 +534,6 @@ class ExperimentProtocol:
             found.append(f"{100 * self.holdout:g} % of units always get '{plain(self.standard)}' and do not count")
         return tuple(found)
 
-    def to_unit(self, reward: float) -> float:
-        """Rescale a reward to [0, 1]."""
-        low, high = self.reward_range
-        return (reward - low) / (high - low)
-
     def trial(self, withdrawn: Collection[str] = ()) -> tuple[Trial, PolicyClass]:
         """Return the trial, and the class it searches, without the withdrawn actions.
 

@@ -338,7 +338,6 @@ def _weights(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...
 # Invert a plan: the ε that a budget affords, and the cost of another action or a deeper tree.
 
 
-ENOUGH = 0.8  # share of cases in which a budget must suffice
 PEOPLE_EXPONENT = 1.7  # of users against 1/ε, for the first step of a search for ε
 MAX_BUDGET_STEPS, LEFT_OVER = 5, 0.1  # of that search, and the share of the budget that may remain when it ends
 DEPTHS = (0, 1, 2)  # in addition to the planned one

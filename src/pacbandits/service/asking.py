@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from pacbandits.errors import InputError, count_of
-from pacbandits.experiment.assignments import Assignment, AssignmentRequest, Recorded, Report
+from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.schema import Json
 from pacbandits.service.access import Service, parse_either
 from pacbandits.service.documented import STEERING, body, errors

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import httpx
 
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.assignments import Assignment, Recorded
+from pacbandits.experiment.assignment_records import Assignment, Recorded
 from pacbandits.schema import Json
 
 DEFAULT_TIMEOUT_SECONDS, DEFAULT_RETRIES = 10.0, 4

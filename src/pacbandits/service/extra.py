@@ -7,8 +7,6 @@ from importlib.util import find_spec
 from pacbandits.errors import InputError
 
 SERVER_MODULES = ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client")
-CLIENT_MODULES = ("httpx",)
-OPENFEATURE_MODULES = ("openfeature", "httpx")
 
 
 def check_installed(modules: tuple[str, ...], *, what: str, extra: str) -> None:

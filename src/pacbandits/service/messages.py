@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pacbandits.errors import MAX_ERROR_CHARACTERS, InputError, count_of, nearest, one_line, plain, spell_arguments
 from pacbandits.experiment import protocol as rules
-from pacbandits.experiment.assignments import Outcome
+from pacbandits.experiment.assignment_records import Outcome
 from pacbandits.experiment.database import (
     AlreadyThere,
     Contradiction,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.assignments import Assignment, AssignmentRequest, Recorded, Report
+from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.experiment.database import Database, UnknownExperiment, read_standing
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import check_experiment_name

@@ -38,8 +38,6 @@ from pacbandits.service.messages import (
 PARQUET = "application/vnd.apache.parquet"
 _EXPERIMENT = TypeAdapter(ExperimentAsk)
 _KEY = TypeAdapter(KeyAsk)
-_REASON = TypeAdapter(Reason)
-_WITHDRAWAL = TypeAdapter(Withdrawal)
 
 
 def router_for(service: Service) -> APIRouter:
@@ -173,7 +171,13 @@ def _add_steering(router: APIRouter, service: Service) -> None:
             response_model=None,
         )
 
-    add("pause", "Pause", "Nobody new is taken in; known people keep theirs.", Reason, lambda e, a: e.pause(a.reason))
+    add(
+        "pause",
+        "Pause",
+        "No new units are assigned; with sticky visits known units keep their action.",
+        Reason,
+        lambda e, a: e.pause(a.reason),
+    )
     add("resume", "Resume", "Take people in again.", Reason, lambda e, a: e.resume(a.reason))
     add("stop", "Stop", "For good.", Reason, lambda e, a: e.stop(a.reason))
     words = "Play an action no more, at once. What that costs is stated with the claim."

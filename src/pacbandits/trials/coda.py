@@ -228,7 +228,7 @@ def skewed_variances(means: FloatArray, stakes: FloatArray) -> FloatArray:
 
     stakes: λ/p, the stake on an action over its probability, in the shape of means. A bet on a rare reward of a rarely
     played action loses far more to one such reward than the variance says: with the control variate g that suits it
-    best (`certificate.rows.room_above`) the wealth it costs is, per row and over λ,
+    best (`certificate.ledger.room_above`) the wealth it costs is, per row and over λ,
 
         (g − m) − ((1 − m) log(1 + kg) + m log(1 − k(1 − g)))/k,     k = λ/p,
 

@@ -356,7 +356,7 @@ def check_played(state: State, plan: Plan, log: Log, *, rewards: RewardBounds) -
     if log.known is not None:
         raise InputError(
             f"the log of round {number} tells that rewards came late, and a round is absorbed once they are all in; "
-            "leave out `known` where they are, or catch up with all rounds at once (trials.late.catch_up)"
+            "leave out `known` where they are, or catch up with all rounds at once (trials.late_rewards.catch_up)"
         )
     if log.samples != plan.samples:
         raise InputError(f"round {number} asks for {plan.samples} interactions, but the log has {log.samples}")

@@ -24,7 +24,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
 from pacbandits.records.log import digest_log
-from pacbandits.rewards import RewardModel, check_model, model_from_json, predict_by_round
+from pacbandits.rewards import RewardModel, check_model, model_from_json, no_idea
 from pacbandits.verifier.figures import (
     WEALTH_ROUNDING,
     LeaderBook,
@@ -272,7 +272,15 @@ class MemoryRows:
 
     def with_model(self, model: RewardModel) -> MemoryRows:
         """Return the rows with the predictions of a reward model, fitted on the rows known before each round."""
-        return replace(self, predictions=predict_by_round(self.early, model))
+        log, predictions = self.early, np.empty((len(self.early), self.early.n_actions))
+        fitted, fitted_to = no_idea(log.n_actions), np.zeros(len(log), dtype=np.bool_)
+        for number in np.unique(log.rounds):
+            before, now = log.known_by(int(number)), np.flatnonzero(log.rounds == number)
+            if (before != fitted_to).any():
+                fitted, fitted_to = model.fit(log.only(before)), before
+            first, which = (asked := log.contexts.take(now)).distinct()
+            predictions[now] = fitted.predict(asked.take(first))[which]
+        return replace(self, predictions=predictions)
 
     def wealth(self, c: Certificate, book: LeaderBook, policies: PolicyClass, *, epsilon: float) -> Wealth:
         """Return the log-wealth of all rows against every policy."""

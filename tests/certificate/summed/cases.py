@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from pacbandits.certificate import certify
+from pacbandits.certificate.certify import certify
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.engines import Aggregation, Engine, Local, LogSource, Source, Sums
 from pacbandits.engines.base import add_to, count_blocks, even_stripes

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate import certify
 from pacbandits.certificate.certificate import leaders_to_json
+from pacbandits.certificate.certify import certify
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.compiled import using_cores
 from pacbandits.engines import Engine, Local, LogSource

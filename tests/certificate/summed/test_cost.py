@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate import certify
+from pacbandits.certificate.certify import certify
 from pacbandits.certificate.summed import cost
 from pacbandits.certificate.summed.cost import (
     check_engine_fits,

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pacbandits.certificate import Ledger, certify
+from pacbandits.certificate import Ledger
 from pacbandits.certificate.certificate import leaders_to_json
+from pacbandits.certificate.certify import certify
 from pacbandits.certificate.choosing import lead_after
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.ledger import alone

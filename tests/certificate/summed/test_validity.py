@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pacbandits.certificate import certify
+from pacbandits.certificate.certify import certify
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.compiled import using_cores
 from pacbandits.engines import LogSource

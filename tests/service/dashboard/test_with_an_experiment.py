@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.assignments import AssignmentRequest, Report
+from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import GuardrailRule
 from pacbandits.service.dashboard import router_for
