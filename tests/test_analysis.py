@@ -13,7 +13,9 @@ import pyarrow.parquet
 import pytest
 
 import pacbandits as pb
+from pacbandits.logs.readers import log_of
 from pacbandits.logs.reading_options import Reading
+from pacbandits.rewards.additive import Additive
 
 COLUMNS = {"action": "variant", "reward": "bought", "split": "uniform"}
 ASKED = {**COLUMNS, "epsilon": 0.4}
@@ -168,6 +170,14 @@ def test_evaluate_reads_frames_and_takes_names(result, frame):
     assert pb.evaluate(frame, result.policy, **COLUMNS).value.estimate > always.value.estimate
     assert pb.evaluate(frame, result, **COLUMNS).to_json() == result.worth.to_json()
     fresh = pb.evaluate(shop(seed=2), result, **COLUMNS)
+    # An option is heeded for the policy of a result as for any other.
+    asked = {**COLUMNS, "ordered": True}
+    by_result, by_policy = (pb.evaluate(shop(seed=2), one, **asked) for one in (result, result.certificate.policy))
+    assert by_result.to_json() == by_policy.to_json()
+    known = log_of(shop(seed=2), **COLUMNS).contexts
+    asked = {**COLUMNS, "model": Additive.learn(known)}
+    by_result, by_policy = (pb.evaluate(shop(seed=2), one, **asked) for one in (result, result.certificate.policy))
+    assert by_result.to_json() == by_policy.to_json() != fresh.to_json()
     assert fresh.value.low < 0.8 < fresh.value.high + 0.1
     with pytest.raises(pb.InputError, match="policy names 'plane', which is no action; did you mean 'plain'"):
         pb.evaluate(frame, "plane", **COLUMNS)

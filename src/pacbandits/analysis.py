@@ -487,13 +487,16 @@ def measure_claim(
 ) -> tuple[Worth | None, bool]:
     """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log.
 
-    shuffle, model, engine: as for `evaluate`; for files only.
+    shuffle, model, engine: as for `evaluate`; the certificate's own log is measured as it was certified.
     """
     check_actions(claim.action_names, log.action_names)
     if isinstance(log, Log):
         if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
             return measure_worth(claim, log, delta=delta), True
-        return evaluate_log(log, claim.policy, delta=delta, ordered=ordered), False
+        worth = evaluate_log(
+            log, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=engine
+        )
+        return worth, False
     with using_engine(STREAM if engine is None else engine) as who:
         source = as_engine_reads(log, who.name)
         if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
