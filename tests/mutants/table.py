@@ -518,9 +518,16 @@ PAST = (
     ),
     Mutant(
         "rows before the start bet too",
-        "certificate/ledger.py",
-        "np.array(leaders.counted, dtype=np.int64), moves",
-        "np.array(leaders.turns, dtype=np.int64), moves",
+        "certificate/making.py",
+        "np.array(self.leaders.counted, dtype=np.int64)",
+        "np.array(self.leaders.turns, dtype=np.int64)",
+        f"{STARTS}a_late_start_is_verified",
+    ),
+    Mutant(
+        "rows before the start have a say in values",
+        "certificate/worth.py",
+        "turns, shares = np.array(leaders.counted), -moves",
+        "turns, shares = np.array(leaders.turns), -moves",
         f"{STARTS}rows_before_the_start_have_no_say_in_values",
     ),
     Mutant(
