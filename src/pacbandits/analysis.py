@@ -300,7 +300,7 @@ def improved_on(control: str | None, improve_on: str | bool | None) -> dict[str,
     if isinstance(improve_on, str):
         if control not in (None, improve_on):
             raise InputError(
-                f"improve_on names '{plain(improve_on)}' and control '{plain(control)}', which are one action; leave one "
+                f"improve_on names '{plain(improve_on)}' and control '{plain(control)}', which are one; leave one "
                 "out"
             )
         return {"control": improve_on, "improve": True}
