@@ -13,9 +13,9 @@ from pacbandits.certificate.alarms import look
 from pacbandits.certificate.certificate import UNITS_COME, UNITS_END, UNITS_FIRST
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, block_ends, in_blocks, planned_ends
 from pacbandits.certificate.learning import rows_that_bet
-from pacbandits.certificate.ledger import against_one
 from pacbandits.verifier import recompute
 from tests.certificate.boundary import most
+from tests.certificate.plain import against_one
 
 POLICIES = pb.Finite([[0], [1]], n_actions=2)  # always the first action, or always the second
 SAME = np.array([0.5, 0.5])

@@ -104,15 +104,6 @@ def load_plan(path: str | Path) -> StudyPlan:
         return _plan_from_json(read_json(path))
 
 
-def is_plan(path: str | Path) -> bool:
-    """Whether a file's format field says that it is a plan."""
-    target = Path(path)
-    if target.suffix.lower() != ".json" or not target.is_file():
-        return False
-    value = read_json(target)
-    return isinstance(value, dict) and cast(Json, value).get("format") == FORMAT
-
-
 def _plan_from_json(value: object) -> StudyPlan:
     given = Fields.read(value, of="plan")
     if given.given.get("format") != FORMAT:
