@@ -86,7 +86,7 @@ def test_every_pair_of_features_is_added_up_once(n: int, bins: tuple[int, ...], 
         seen = np.zeros((len(bins), len(bins), width), dtype=int)
         for job in jobs:
             one, some = passes[job.pass_number], slice(job.action_at, job.action_at + job.actions)
-            assert job.table_bytes <= 1 << 16
+            assert job.bins * 2 * job.lanes * 8 <= 1 << 16  # its cells in shared memory
             assert job.actions <= slab
             assert job.groups * job.pairs * slab <= min(job.lanes, 128)
             for k in range(2 * job.pairs_at, min(2 * (job.pairs_at + job.pairs), len(bins))):
