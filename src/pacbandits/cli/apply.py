@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.console import app, check_output, print_json, say, show, status
+from pacbandits.cli.console import AsJson, app, check_output, print_json, say, show, status
 from pacbandits.cli.log_options import open_proof
 from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
@@ -68,7 +68,7 @@ def apply_policy(
         Path | None, typer.Option(help="Write the policy as a Python function ([cyan]-[/]: print).")
     ] = None,
     rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Apply a certified policy: choose the action of each row of a table, or export the policy as SQL, Python or JSON.
 

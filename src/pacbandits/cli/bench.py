@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pacbandits.cli.console import PARTIAL, app, console, print_json, say, show
+from pacbandits.cli.console import PARTIAL, AsJson, app, console, print_json, say, show
 from pacbandits.cli.interruption import INTERRUPTED
 from pacbandits.errors import InputError
 
@@ -58,7 +58,7 @@ def bench(
     list_: Annotated[
         bool, typer.Option("--list", help="List the suites, or the cases and algorithms of one suite, and run nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run every algorithm on the same problems and store each run as a row of a table.
 

@@ -13,6 +13,7 @@ import typer
 from pacbandits.cli.console import (
     PARTIAL,
     SINGLE_HELP,
+    AsJson,
     app,
     as_rate,
     check_output,
@@ -277,7 +278,7 @@ def certify_log(
         Path | None,
         typer.Option(help="The plan of this trial, from [cyan]pacbandits plan --out[/], to compare the result with."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the best policy in the data of an A/B test and certify how close to optimal it is.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pacbandits.cli.console import PARTIAL, app, as_rate, print_json, say_notices, show, status
+from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say_notices, show, status
 from pacbandits.cli.log_options import (
     ActionColumn,
     Clip,
@@ -30,8 +30,6 @@ from pacbandits.cli.log_options import (
     reading_options,
 )
 from pacbandits.errors import InputError, close_to, plain
-
-COLUMN = "column:"
 
 
 @app.command("evaluate")
@@ -66,7 +64,7 @@ def evaluate_policy(
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate the mean outcome of a policy, and its lift over one arm for everyone, from the data of an A/B test.
 
@@ -89,7 +87,7 @@ def evaluate_policy(
     from pacbandits.certificate import evaluate
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading_options import ReadingOptions
-    from pacbandits.policies.decisions import ColumnPolicy
+    from pacbandits.policies.decisions import COLUMN, ColumnPolicy
     from pacbandits.progress import heard_by
     from pacbandits.report import worth_document
 
@@ -156,6 +154,8 @@ def _check_one(log: list[Path], engine: str | None) -> None:
 
 def _check_policy(policy: str) -> None:
     """Raise if the policy looks like a misspelt `column:NAME`."""
+    from pacbandits.policies.decisions import COLUMN
+
     kind, colon, name = policy.partition(":")
     if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
         meant = f"{COLUMN}{plain(name or 'NAME')}"

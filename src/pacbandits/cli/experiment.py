@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.console import app, check_output, print_json, say, show, status
+from pacbandits.cli.console import AsJson, app, check_output, print_json, say, show, status
 from pacbandits.errors import InputError, one_line, plain
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ DatabaseAt = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option(help="The reason, stored in the event log and visible to everyone.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 @experiments.command()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pacbandits.cli.console import app, as_effect, as_rate, check_output, print_json, say, show, status
+from pacbandits.cli.console import AsJson, app, as_effect, as_rate, check_output, print_json, say, show, status
 from pacbandits.cli.log_options import (
     PLAYERS,
     ActionColumn,
@@ -157,7 +157,7 @@ def plan_trial(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the plan (.png, .pdf or .svg).")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report (.html or .md).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a trial: estimate its sample size, its duration and its result before it starts.
 

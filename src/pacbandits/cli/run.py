@@ -16,6 +16,7 @@ from pacbandits.cli.console import (
     POLICIES_HELP,
     PROBLEM_HELP,
     SINGLE_HELP,
+    AsJson,
     app,
     as_rate,
     check_output,
@@ -116,7 +117,7 @@ def run(
         Path | None,
         typer.Option(help="Save the state of the trial in this folder after every round, and resume from it."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a best-policy identification algorithm in simulation and compare its result with the truth.
 

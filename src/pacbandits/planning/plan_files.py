@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from pacbandits.checks import instance, path_of
+from pacbandits.checks import finite, instance, path_of
 from pacbandits.errors import InputError
 from pacbandits.planning.assumptions import Assumptions, Supposition, Traffic
 from pacbandits.planning.sample_sizes import ANALYSES, CERTIFY, SampleSizeEstimate, people_of_log
@@ -60,7 +60,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
     s, out = plan.supposed, {}
     for one in ANALYSES:
         means = plan.means(one) if one in RIVALS else None
-        periods = {str(share): _finite(plan.periods(one, share)) for share in (0.5, 0.8, 0.95)}
+        periods = {str(share): finite(plan.periods(one, share)) for share in (0.5, 0.8, 0.95)}
         out[one] = {
             "people": plan.quantiles(one).to_json(),
             "people_foretold": plan.foretold(one).to_json(),
@@ -271,7 +271,3 @@ def contexts_from_json(given: Fields) -> Contexts:
     weights = given.numbers("weights", shortest=size, longest=size, least=0)
     ids = None if given["ids"] is None else given.whole_numbers("ids", shortest=size, longest=size)
     return Contexts.of(features, names=names, categories=labels, ids=ids, weights=weights)
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -226,6 +226,9 @@ def inputs_of_conditions(conditions: Iterable[Condition]) -> Inputs:
 # An external policy, given by a column that names its action in each row.
 
 
+COLUMN = "column:"  # before the column's name, where a policy is asked for
+
+
 @dataclass(frozen=True)
 class ColumnPolicy:
     """A policy that takes the action named in a column.

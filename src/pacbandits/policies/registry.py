@@ -13,7 +13,6 @@ from functools import partial
 from hashlib import sha256
 from math import exp, isinf
 from math import log as logarithm
-from typing import Any
 from weakref import ref
 
 from pacbandits.arrays import as_read, plain_number
@@ -36,9 +35,7 @@ from pacbandits.policies.trees.constraints import (
     trees_from_json,
 )
 from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
-from pacbandits.schema import Fields, json_object, same_json
-
-Json = dict[str, Any]
+from pacbandits.schema import Fields, Json, json_object, same_json
 
 MAX_LOTTERY_POLICIES = 10_000  # in one mixture policy in a file
 SAME_CLASS_TOLERANCE = 1e-9  # relative

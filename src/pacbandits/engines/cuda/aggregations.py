@@ -192,7 +192,6 @@ def _tables(models: StepModels) -> tuple[Any, ...]:
 # Leaves of small trees for rows on the GPU, and sums of scores by parts of the rows.
 
 
-MOST_BINS = 256
 PART_BYTES = 64 * 1024  # for a block's cells
 
 

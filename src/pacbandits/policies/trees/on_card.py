@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.engines.cuda.aggregations import MOST_BINS, SmallTree, add_by_part, leaves_of, root_values
+from pacbandits.engines.cuda.aggregations import SmallTree, add_by_part, leaves_of, root_values
 from pacbandits.engines.cuda.card import cupy
 from pacbandits.engines.cuda.engine import Parts, Stretch, Wanted
 from pacbandits.engines.cuda.pair_sums import Arranged, add_pair_sums, arrange, code_stride, mirror
-from pacbandits.policies.trees.bins import Bins
+from pacbandits.policies.trees.bins import MOST_BINS, Bins
 from pacbandits.policies.trees.histograms import side_totals
 from pacbandits.policies.trees.search import ALL_SPLITS, TREE_TIE_SHARE, best_stump, both_sides
 from pacbandits.policies.trees.tree_policy import Node, TreeSplit, branch, leaves
