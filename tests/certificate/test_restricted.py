@@ -234,9 +234,9 @@ def test_the_command_takes_restrictions_and_tells_what_the_policy_costs(command,
 
 
 WRONG = (
-    (("--max-cost", "1", "--max-treated", "0.3"), "one budget at a time: --max-cost and --max-treated are 2"),
-    (("--max-share", "email"), "--max-share is of one action, as in email=0.3 or email=30%, not 'email'"),
-    (("--max-share", "email=0.1,call=0.2"), "--max-share is of one action"),
+    (("--max-cost", "1", "--max-treated", "0.3"), "--max-cost and --max-treated cannot be combined; leave all but one out"),
+    (("--max-share", "email"), "such as email=0.3 or email=30%; got 'email'"),
+    (("--max-share", "email=0.1,call=0.2"), "--max-share must be one action"),
     (("--cost", "email=1", "--max-cost", "-1"), "the cheapest costs 0"),
 )
 

@@ -249,17 +249,17 @@ def test_bad_options_are_one_line(run, save, people, tmp_path):
     wrong = pa.table({"age": [datetime.date(2026, 1, 1)], "device": [1.5]})
     pq.write_table(wrong, tmp_path / "types.parquet")
     for arguments, words in (
-        ([], "there is nothing to do"),
-        (["--out", tmp_path / "out.csv"], "name their table after the certificate"),
+        ([], "nothing to do; give a table"),
+        (["--out", tmp_path / "out.csv"], "give it after the certificate"),
         ([people, "--out", tmp_path / "out.xlsx"], "must end in .csv, .tsv or .parquet"),
         ([people, "--out", tmp_path / "none" / "out.csv"], "does not exist"),
-        ([people, "--out", people], "would be written over"),
+        ([people, "--out", people], "would be overwritten"),
         ([people, "--column", ""], "must be a name"),
         ([people, "--column", "\udcff"], "must be a name"),
         ([people, "--seed", -1], "--seed must be 0 or more"),
-        ([people, "--sql", "-"], "only one thing can be printed"),
-        (["--rules", "-", "--sql", "-"], "only one thing can be printed"),
-        (["--rules", tmp_path / "x", "--sql", tmp_path / "x"], "two results would be written to one file"),
+        ([people, "--sql", "-"], "can be printed; name files for the others"),
+        (["--rules", "-", "--sql", "-"], "can be printed; name files for the others"),
+        (["--rules", tmp_path / "x", "--sql", tmp_path / "x"], "the same file name; name another"),
         ([tmp_path / "none.csv"], "no file at"),
         ([tmp_path / "types.parquet"], "column 'age' must hold numbers, got date32[day]"),
     ):

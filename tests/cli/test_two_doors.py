@@ -144,9 +144,9 @@ def _restrict(table, given):
 COMMANDS = [
     (("verify", "{table}", "p.json"), "the two are the wrong way round: the certificate comes first"),
     (("evaluate", "{table}", "p.json"), "the two are the wrong way round"),
-    (("apply", "{table}", "{table}"), "is a table, and no certificate"),
-    (("verify", "p.json", "p.json"), "stands there twice; the certificate comes first, and then the table"),
-    (("evaluate", "colum:age", "{table}"), "there is no file 'colum:age'; for what a column says, write column:age"),
+    (("apply", "{table}", "{table}"), "is a table, not a certificate"),
+    (("verify", "p.json", "p.json"), "is given twice; give the certificate first"),
+    (("evaluate", "colum:age", "{table}"), "there is no file 'colum:age'; for a column of the log, write column:age"),
     (("evaluate", "column", "{table}"), "write column:NAME"),
     (("certify", "{table}", *flags(ASKED), "--contexts", "{table}"), "--contexts is the log itself"),
     (("certify", "{table}", *flags(ASKED), "--control", "C"), "--control names 'C', which is no action"),

@@ -154,7 +154,7 @@ def test_a_plan_that_was_altered_is_refused(tmp_path, change):
 def test_what_is_no_plan_is_refused(tmp_path):
     other = tmp_path / "other.json"
     other.write_text("{}")
-    with pytest.raises(InputError, match="this is no plan"):
+    with pytest.raises(InputError, match="this is not a plan"):
         load_plan(other)
     with pytest.raises(InputError, match=r"none\.json"):
         load_plan(tmp_path / "none.json")
@@ -222,9 +222,9 @@ def test_scenarios_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "says nothing"),
-        ("# only a remark\n", "says nothing"),
-        ("baselin = 0.05", "'baselin' means nothing here; did you mean 'baseline'"),
+        ("", "is empty; start with"),
+        ("# only a remark\n", "is empty; start with"),
+        ("baselin = 0.05", "unknown key 'baselin'; did you mean 'baseline'"),
         ("baseline = 'five'", "'baseline': 'five' is no number"),
         ("baseline = 'nan'", "'baseline' must be finite"),
         ("baseline = true", "'baseline' must be a number"),
@@ -234,7 +234,7 @@ def test_scenarios_in_a_file(tmp_path):
         ("scenario = 3", r"scenarios are tables: \[\[scenario\]\]"),
         ("[[scenario]]\neffect = 1", "scenario 1 lacks its kind"),
         ("[[scenario]]\nkind = 'winer'", "no scenario 'winer'; did you mean 'winner'"),
-        ("[[scenario]]\nkind = 'none'\n[[scenario]]\nkind = 'winner'\nefect = 1", "scenario 2 says 'efect'; did you"),
+        ("[[scenario]]\nkind = 'none'\n[[scenario]]\nkind = 'winner'\nefect = 1", "scenario 2 has an unknown key 'efect'; did you"),
         ("[[scenario]]\nkind = 'winner'\neffect = true", "effect of scenario 1 must be a number"),
         ("[[scenario]]\nkind = 'winner'", "the effect of scenario 'winner' must be above 0"),
         ("[[scenario]]\nkind = 'few'\neffect = 0.1\nmatter = 1.5", "matter of scenario 1 must be a whole number"),

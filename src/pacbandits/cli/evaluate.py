@@ -120,7 +120,7 @@ def evaluate_policy(
             _check_one(log, engine)
             read = open_log(log[0], given)
             names = read.action_names or tuple(str(number) for number in range(read.n_actions))
-            tell("measuring how good it is")
+            tell("computing values and gains")
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
@@ -132,7 +132,9 @@ def evaluate_policy(
             words = proof.certificate.words
             given = {**proof.reading, **given}
     if worth is None:
-        raise InputError("how good this policy is cannot be told from the log it was chosen by; take another log")
+        raise InputError(
+            "the value of this policy cannot be estimated from the log it was chosen with; use another log"
+        )
     names = read.action_names or tuple(f"action {number}" for number in range(read.n_actions))
     compared = action_number(control, read, of="--control")
     outcome = ReadingOptions.from_json(given).outcome
@@ -149,7 +151,7 @@ def evaluate_policy(
 def _check_one(log: list[Path], engine: str | None) -> None:
     """Raise if a column is to be evaluated on several files, or with an engine."""
     if len(log) > 1 or engine is not None:
-        raise InputError("what a column says is told by one table in memory; name one file, and leave out --engine")
+        raise InputError("column:NAME needs one file in memory; name one file, and leave out --engine")
 
 
 def _check_policy(policy: str) -> None:
@@ -159,4 +161,4 @@ def _check_policy(policy: str) -> None:
     kind, colon, name = policy.partition(":")
     if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
         meant = f"{COLUMN}{plain(name or 'NAME')}"
-        raise InputError(f"there is no file '{plain(policy)}'; for what a column says, write {meant}")
+        raise InputError(f"there is no file '{plain(policy)}'; for a column of the log, write {meant}")

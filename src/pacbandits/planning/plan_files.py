@@ -107,7 +107,7 @@ def load_plan(path: str | Path) -> StudyPlan:
 def _plan_from_json(value: object) -> StudyPlan:
     given = Fields.read(value, of="plan")
     if given.given.get("format") != FORMAT:
-        raise InputError(f"this is no plan: its format must be '{FORMAT}'")
+        raise InputError(f"this is not a plan: its format must be '{FORMAT}'")
     given.check_known(FIELDS)
     supposed = _supposed_from_json(given.fields("supposed", of="plan"))
     names = [Fields.read(one, of="estimate of a plan") for one in given.items("estimates", least=1)]
@@ -115,7 +115,7 @@ def _plan_from_json(value: object) -> StudyPlan:
     estimates = tuple(_estimate_from_json(one, supposed) for one in names)
     for one in (*estimates, *trials):
         if one.scenario >= len(supposed.scenarios):
-            raise InputError(f"the plan speaks of scenario {one.scenario + 1}, and has {len(supposed.scenarios)}")
+            raise InputError(f"the plan refers to scenario {one.scenario + 1}, but has {len(supposed.scenarios)}")
     if {one.scenario for one in estimates} != set(range(len(supposed.scenarios))):
         raise InputError("the plan lacks an estimate of one of its scenarios")
     return StudyPlan(
@@ -210,7 +210,7 @@ def _scenario_to_json(one: Supposition) -> Json:
             "action_names": None if log.action_names is None else list(log.action_names),
             "reward_range": list(log.reward_range),
         }
-    raise InputError(f"a plan with scenario '{one.name}', a {type(one).__name__} of your own, cannot be written")
+    raise InputError(f"a plan with scenario '{one.name}', a custom {type(one).__name__}, cannot be written")
 
 
 def _scenario_from_json(value: object) -> Supposition:

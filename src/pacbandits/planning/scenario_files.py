@@ -71,7 +71,7 @@ def read_scenarios(path: str | Path) -> dict[str, Any]:
 def _read(given: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if not given:
-        raise InputError('says nothing; begin with baseline = 0.05, say, or a [[scenario]] with kind = "winner"')
+        raise InputError('is empty; start with baseline = 0.05, or with a [[scenario]] and its kind = "winner"')
     for key, value in given.items():
         if key == "scenario":
             listed = cast(list[object], value) if isinstance(value, list) else [value]
@@ -80,7 +80,7 @@ def _read(given: dict[str, Any]) -> dict[str, Any]:
             name, read = KEYS[key]
             out[name] = read(value, name=f"'{key}'")
         else:
-            raise InputError(f"'{plain(key)}' means nothing here{nearest(key, (*KEYS, 'scenario'))}")
+            raise InputError(f"unknown key '{plain(key)}'{nearest(key, (*KEYS, 'scenario'))}")
     return out
 
 
@@ -91,7 +91,7 @@ def _scenario(value: object, which: int) -> Scenario:
     given = cast(dict[str, Any], value)
     for key in given:
         if key not in SCENARIO_KEYS:
-            raise InputError(f"scenario {which} says '{plain(key)}'{nearest(key, SCENARIO_KEYS)}")
+            raise InputError(f"scenario {which} has an unknown key '{plain(key)}'{nearest(key, SCENARIO_KEYS)}")
     if "kind" not in given:
         raise InputError(f"scenario {which} lacks its kind: none, winner, segments or few")
     called = f"of scenario {which}"
