@@ -218,7 +218,7 @@ def test_what_units_do_not_go_with():
         replace(log, repeats=np.full(len(log), 2))
     with pytest.raises(pb.InputError, match="takes every row for another person"):
         pb.certify_asymptotically(log, trees(), epsilon=0.1, delta=0.05, rng=0)
-    with pytest.raises(pb.InputError, match="tells whose rows are whose"):
+    with pytest.raises(pb.InputError, match="one of the two logs has units"):
         log.followed_by(without(log))
     with pytest.raises(pb.InputError, match="the first 256 people, whose rows then prove nothing, and the log has 200"):
         pb.learn_class("trees:depth=1", shoppers(200, 1))

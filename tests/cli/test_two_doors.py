@@ -61,14 +61,14 @@ READING = [
     ({"reward": "revenue"}, "the revenue of line 2 is 1.5", "--reward-range 1 30", "reward_range=(1, 30)"),
     ({"reward": "revenue", "reward_range": (0, 10)}, "must lie in [0, 10]", "with --clip", "with clip=True"),
     ({"reward_range": (5, 2)}, "got 5 to 2", "the smaller first"),
-    ({"clip": True}, "say to what", "--reward-range 0 500", "reward_range=(0, 500)"),
+    ({"clip": True}, "clipping needs", "--reward-range 0 500", "reward_range=(0, 500)"),
     ({"features": ("age", "converted")}, "'converted' is the reward, which comes after the action", "leave it out"),
     ({"features": ("age", "variant")}, "'variant' is the action", "leave it out"),
     ({"features": ("agee",)}, "there is no column 'agee'", "did you mean 'age'"),
-    ({"n_actions": 1}, "action 1 was played", "--actions 1 leaves no room", "n_actions=1 leaves no room"),
-    ({"least_propensity": 0.1}, "the log tells propensities", "--split was given", "split was given"),
+    ({"n_actions": 1}, "action 1 (counted from 0) was played", "--actions 1 excludes", "n_actions=1 excludes"),
+    ({"least_propensity": 0.1}, "the log contains propensities", "--split was given", "split was given"),
     ({"position": 1}, "no positions", "leave out --position", "leave out position"),
-    ({"time": "age", "unit": "age"}, "'age' cannot be two things at once", "name it once"),
+    ({"time": "age", "unit": "age"}, "'age' is used twice", "name it once"),
     (
         {"epsilon": 2, "policies": "trivial"},
         "no less than all that rewards can differ by",
@@ -81,13 +81,13 @@ READING = [
     ({}, "and the log has 40", "(--contexts …)", "(contexts=…)"),
 ]
 RESTRICTING = [
-    ({"max_treated": 0.3}, "needs the action that is taken instead", "--control NAME", 'control="NAME"'),
-    ({"never": ("B: age <= 40",)}, "needs the action that is taken instead", "--control NAME", 'control="NAME"'),
-    ({"never": ("B",)}, "'B' does not say where", "--never 'B'", "never='B'"),
-    ({"never": ("B: age < 40",), "control": "A"}, "says no place", "--never 'age < 40'", "never='age < 40'"),
+    ({"max_treated": 0.3}, "needs the action that is used instead", "--control NAME", 'control="NAME"'),
+    ({"never": ("B: age <= 40",)}, "needs the action that is used instead", "--control NAME", 'control="NAME"'),
+    ({"never": ("B",)}, "'B' has no condition", "--never 'B'", "never='B'"),
+    ({"never": ("B: age < 40",), "control": "A"}, "has no condition", "--never 'age < 40'", "never='age < 40'"),
     (
         {"never": ("A: age <= 40",), "control": "A"},
-        "'A' is what is done where others",
+        "'A' is used where other",
         "--control NAME",
         'control="NAME"',
     ),
@@ -96,8 +96,8 @@ RESTRICTING = [
     ({"max_treated": 3, "control": "A"}, "must be at most 1, got 3", "--max-treated must", "max_treated must"),
     ({"max_treated": 0.3, "control": "C"}, "'C', which is no action", "--control names", "control names"),
     ({"smallest_leaf": 3}, "must be from 0 to 1, got 3", "--smallest-leaf must", "smallest_leaf must"),
-    ({"cost": {"B": 1}}, "a budget is made of", "add --max-cost", "add max_cost"),
-    ({"max_cost": 1}, "a budget is made of", "add --cost", "add cost"),
+    ({"cost": {"B": 1}}, "a budget needs", "add --max-cost", "add max_cost"),
+    ({"max_cost": 1}, "a budget needs", "add --cost", "add cost"),
     ({"cost": {"C": 1}, "max_cost": 1}, "names 'C', which is no action", "--cost names", "cost names"),
 ]
 ARGUMENT = re.compile(r"\b[a-z]+_[a-z_]+\b")

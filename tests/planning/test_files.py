@@ -234,7 +234,10 @@ def test_scenarios_in_a_file(tmp_path):
         ("scenario = 3", r"scenarios are tables: \[\[scenario\]\]"),
         ("[[scenario]]\neffect = 1", "scenario 1 lacks its kind"),
         ("[[scenario]]\nkind = 'winer'", "no scenario 'winer'; did you mean 'winner'"),
-        ("[[scenario]]\nkind = 'none'\n[[scenario]]\nkind = 'winner'\nefect = 1", "scenario 2 has an unknown key 'efect'; did you"),
+        (
+            "[[scenario]]\nkind = 'none'\n[[scenario]]\nkind = 'winner'\nefect = 1",
+            "scenario 2 has an unknown key 'efect'; did you",
+        ),
         ("[[scenario]]\nkind = 'winner'\neffect = true", "effect of scenario 1 must be a number"),
         ("[[scenario]]\nkind = 'winner'", "the effect of scenario 'winner' must be above 0"),
         ("[[scenario]]\nkind = 'few'\neffect = 0.1\nmatter = 1.5", "matter of scenario 1 must be a whole number"),

@@ -89,9 +89,7 @@ def apply_policy(
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
     if not column or not column.isprintable():
-        raise InputError(
-            f"--column '{plain(column)}' contains characters that cannot be displayed; choose another name"
-        )
+        raise InputError(f"--column '{plain(column)}' must be a name that can be displayed; choose another")
     proof = open_proof(certificate, customers)
     written = {path: _export(name, proof, draw=draw, dialect=dialect) for name, path in exports.items()}
     if not proof.certificate.certified:

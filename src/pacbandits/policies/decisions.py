@@ -257,8 +257,8 @@ class ColumnPolicy:
         for word in said:
             if word not in place:
                 raise InputError(
-                    f"column '{plain(self.feature)}' says '{plain(word)}', which is no action"
-                    f"{nearest(word, self.actions)}"
+                    f"column '{plain(self.feature)}' contains '{plain(word)}', which is not an "
+                    f"action{nearest(word, self.actions)}"
                 )
         return np.array([place[word] for word in said], dtype=np.int64)[codes]
 

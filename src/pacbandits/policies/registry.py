@@ -209,7 +209,7 @@ def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Js
         raise InputError(f"a {of} in JSON must be an object with a 'kind'")
     if known is not None and kind not in known:
         raise InputError(
-            f"unknown kind of {of} '{plain(kind)}'{nearest(kind, known)}; a class of your own must be handed in, as no "
-            "code is ever loaded from a file"
+            f"unknown kind of {of} '{plain(kind)}'{nearest(kind, known)}; pass a class of your own as an "
+            "argument, as no code is ever loaded from a file"
         )
     return given

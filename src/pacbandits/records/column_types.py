@@ -72,7 +72,9 @@ def spread_dates(columns: Columns) -> Columns:
         made = _features(name, column) if is_temporal(column.type) else {name: column}
         taken = next((new for new in made if new in out or (new != name and new in columns)), None)
         if taken is not None:
-            raise InputError(f"column '{plain(taken)}' has the name of what is made of '{plain(name)}'; rename it")
+            raise InputError(
+                f"column '{plain(taken)}' has the name of a feature derived from '{plain(name)}'; rename it"
+            )
         out.update(made)
     return out
 
