@@ -212,7 +212,7 @@ def test_a_command_that_is_killed_can_be_taken_up_again(tmp_path):
 def test_processes_that_die_again_and_again_end_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "MAX_DEATHS", 1)
     monkeypatch.setattr(running, "do", die)
-    with pytest.raises(InputError, match="2 processes ended before their time, one after the other; is memory short"):
+    with pytest.raises(InputError, match="2 processes ended unexpectedly, one after the other; is memory short"):
         run_suite(ONE, Results.at(tmp_path), jobs=1)
 
 

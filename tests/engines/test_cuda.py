@@ -241,7 +241,7 @@ def test_without_a_card_the_cores_add_up_and_say_so_once() -> None:
     with heard_by(words.append, every_seconds=1e9):
         sums = engine.ask(LogSource(log), question, what="adding")
         engine.ask(LogSource(log), question, what="adding")
-    assert words == ["no card here; buy one; the cores of this machine add up in its place"]
+    assert words == ["no card here; buy one; the CPU cores of this machine are used instead"]
     assert (sums[0] == Local("threads").ask(LogSource(log), question, what="adding")[0]).all()
     assert engine.name == "cuda"
 
@@ -249,7 +249,7 @@ def test_without_a_card_the_cores_add_up_and_say_so_once() -> None:
 @pytest.mark.skipif(available(), reason="there is a card")
 def test_what_is_missing_is_named() -> None:
     words = CudaEngine().fallback
-    assert "pip install 'pacbandits[gpu]'" in words or "no CUDA card was found" in words
+    assert "pip install 'pacbandits[gpu]'" in words or "no CUDA GPU was found" in words
 
 
 # What needs one.

@@ -308,7 +308,7 @@ class _Playing:
         self.deaths += 1
         if self.deaths > MAX_DEATHS:
             raise InputError(
-                f"{count_of(self.deaths, 'process', 'processes')} ended before their time, one after the other; is "
+                f"{count_of(self.deaths, 'process', 'processes')} ended unexpectedly, one after the other; is "
                 "memory short? Run it again with --jobs 1"
             )
         return Done(failure_of(job, "its process was killed; is memory short?"))

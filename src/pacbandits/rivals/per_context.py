@@ -48,7 +48,9 @@ from pacbandits.rivals.base import DEFAULT_GROWTH, Growth
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
 
 Rule = Literal["elimination", "lucb"]
-RuleName = Annotated[Rule, About("what is played where undecided: all that is not dominated, or the two that matter")]
+RuleName = Annotated[
+    Rule, About("actions played in undecided contexts: all that are not dominated, or the two that matter")
+]
 
 
 @dataclass(frozen=True, eq=False)

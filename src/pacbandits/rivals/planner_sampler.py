@@ -180,9 +180,7 @@ class PlannerSampler:
         cls,
         setting: Setting,
         *,
-        regularisation: Annotated[
-            float, About("what the planner takes for known, in samples of uniform exploration", above=0)
-        ] = 1.0,
+        regularisation: Annotated[float, About("regularisation λ, in samples of uniform exploration", above=0)] = 1.0,
     ) -> PlannerSampler:
         """Return the algorithm for this setting."""
         return cls(

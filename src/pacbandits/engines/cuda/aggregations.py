@@ -114,7 +114,7 @@ def block_threads(n_actions: int) -> int:
         InputError: If there are too many actions.
     """
     if n_actions > MOST_ACTIONS:
-        raise InputError(f"on a card there can be {MOST_ACTIONS} actions, got {n_actions}; use the engine 'stream'")
+        raise InputError(f"a GPU supports at most {MOST_ACTIONS} actions, got {n_actions}; use the engine 'stream'")
     return min(USUAL_SHARED_BYTES // (8 * (n_actions | 1)) // 32 * 32, MOST_THREADS)
 
 
