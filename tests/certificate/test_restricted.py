@@ -161,8 +161,8 @@ BAD = (
     ({"never": ["call: age <= 25"]}, "never needs the action that is used instead"),
     ({"never": ["phone: age <= 25"], "control": "none"}, "names no action"),
     ({"never": ["call: age < 25"], "control": "none"}, "'age < 25' has no condition; write"),
-    ({"cost": {"phone": 1}, "max_cost": 1}, "cost names 'phone', which is no action"),
-    ({"max_treated": 0.3, "control": "nothing"}, "control names 'nothing', which is no action"),
+    ({"cost": {"phone": 1}, "max_cost": 1}, "cost names 'phone', which is no"),
+    ({"max_treated": 0.3, "control": "nothing"}, "control names 'nothing', which is no"),
 )
 
 

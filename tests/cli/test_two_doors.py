@@ -94,11 +94,11 @@ RESTRICTING = [
     ({"never": ("C: age <= 40",), "control": "A"}, "names no action", "--never 'C", "never='C"),
     ({"never": ("B: device = iso",), "control": "A"}, "did you mean 'ios'", "--never 'B", "never='B"),
     ({"max_treated": 3, "control": "A"}, "must be at most 1, got 3", "--max-treated must", "max_treated must"),
-    ({"max_treated": 0.3, "control": "C"}, "'C', which is no action", "--control names", "control names"),
+    ({"max_treated": 0.3, "control": "C"}, "'C', which is no", "--control names", "control names"),
     ({"smallest_leaf": 3}, "must be from 0 to 1, got 3", "--smallest-leaf must", "smallest_leaf must"),
     ({"cost": {"B": 1}}, "a budget needs", "add --max-cost", "add max_cost"),
     ({"max_cost": 1}, "a budget needs", "add --cost", "add cost"),
-    ({"cost": {"C": 1}, "max_cost": 1}, "names 'C', which is no action", "--cost names", "cost names"),
+    ({"cost": {"C": 1}, "max_cost": 1}, "names 'C', which is no", "--cost names", "cost names"),
 ]
 ARGUMENT = re.compile(r"\b[a-z]+_[a-z_]+\b")
 
@@ -149,8 +149,8 @@ COMMANDS = [
     (("evaluate", "colum:age", "{table}"), "there is no file 'colum:age'; for a column of the log, write column:age"),
     (("evaluate", "column", "{table}"), "write column:NAME"),
     (("certify", "{table}", *flags(ASKED), "--contexts", "{table}"), "--contexts is the log itself"),
-    (("certify", "{table}", *flags(ASKED), "--control", "C"), "--control names 'C', which is no action"),
-    (("certify", "{table}", *flags(ASKED), "--max-share", "C=0.1"), "--max-share names 'C', which is no action"),
+    (("certify", "{table}", *flags(ASKED), "--control", "C"), "--control names 'C', which is no"),
+    (("certify", "{table}", *flags(ASKED), "--max-share", "C=0.1"), "--max-share names 'C', which is no"),
     (("certify", "{table}", *flags(ASKED), "--max-share", "B=3"), "the share of 'B' is '3'"),
     (("certify", "{table}", *flags(ASKED), "--features", "+agee"), "--features +agee adds no column"),
     (("certify", "{table}", *flags(ASKED), "--features", "+age,device"), "put + before all, or before none"),

@@ -148,7 +148,7 @@ def test_a_data_frame_is_told_arguments_and_no_options():
     for said, words in (
         (
             {},
-            'pass action="NAME", or rename it; if all rows had the same assignment probabilities, give them: split="uniform", or',
+            'pass action="NAME", or rename it; if all rows had the same propensities, give them: split="uniform"',
         ),
         (
             {"split": "uniform"},

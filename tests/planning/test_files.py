@@ -256,3 +256,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "other.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match=r"other\.toml.*not text in UTF-8"):
         read_scenarios(tmp_path / "other.toml")
+    (tmp_path / "large.toml").write_bytes(b"#" * (2**20 + 1))
+    with pytest.raises(InputError, match=r"large\.toml.*more than 1,048,576 bytes"):
+        read_scenarios(tmp_path / "large.toml")

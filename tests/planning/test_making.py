@@ -167,7 +167,7 @@ def test_percentages_are_for_rates():
         effect_of("5%", Outcome(20.0, high=250.0))
     with pytest.raises(InputError, match="share of the baseline, which is -3"):
         effect_of("+5%", Outcome(-3.0, low=-10.0))
-    with pytest.raises(InputError, match="effect must be a number, .*got 'much'"):
+    with pytest.raises(InputError, match=r"effect must be a number, .*got 'much'"):
         effect_of("much", Outcome(0.05))
     with pytest.raises(InputError, match="effect must be positive"):
         effect_of("-20%", Outcome(0.05))

@@ -324,7 +324,7 @@ def _key(one: Failure) -> Key:
 
 def _check_same(results: Results, description: Description, rows: list[Row], wanted: dict[Key, Task]) -> None:
     """Raise if a folder has rows of another version, or of another case or entry with a wanted key."""
-    remedy = "take another folder, or start anew with --fresh"
+    remedy = "take another folder, or start again with --fresh"
     versions = {row.version for row in rows} | {description.version}
     if versions != {__version__}:
         other = sorted(versions - {__version__})[0]

@@ -420,9 +420,7 @@ def _check_columns(table: Columns, each: list[str], *, split: object, cells: Cel
     shown = plain(", ".join(cells.names.get(name, name) for name in table))
     hint = f"; {' '.join(hints)} pass --{missing[0]} NAME, or rename it" if hints else ""
     if "propensity" in missing:
-        hint += (
-            "; if all rows had the same assignment probabilities, give them: --split uniform, or --split a=0.4,b=0.6"
-        )
+        hint += "; if all rows had the same propensities, give them: --split uniform, or --split a=0.4,b=0.6"
     other = " (or 'propensities', of all actions)" if "propensity" in missing else ""
     raise InputError(f"{are} missing{other}; there are: {shown}{hint}")
 

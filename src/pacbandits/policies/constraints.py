@@ -136,7 +136,7 @@ def _digits(value: float) -> str:
 def _place(name: str, actions: Sequence[str], *, what: str) -> int:
     """Return the number of an action, by its name."""
     if name not in actions:
-        raise InputError(f"{what} names '{plain(name)}', which is no action{nearest(str(name), actions)}")
+        raise InputError(f"{what} names '{plain(name)}', which is not an action{nearest(str(name), actions)}")
     return list(actions).index(name)
 
 
