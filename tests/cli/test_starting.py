@@ -197,4 +197,4 @@ def test_a_full_disk_is_one_line(arguments):
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr == "pacbandits: what was asked for cannot be written: No space left on device\n"
+    assert done.stderr == "pacbandits: cannot write the output: No space left on device\n"

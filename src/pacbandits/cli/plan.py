@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pacbandits.cli.console import app, as_effect, as_rate, check_output, print_json, say, show, status
+from pacbandits.cli.console import AsJson, app, as_effect, as_rate, check_output, print_json, say, show, status
 from pacbandits.cli.log_options import (
     PLAYERS,
     ActionColumn,
@@ -157,7 +157,7 @@ def plan_trial(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the plan (.png, .pdf or .svg).")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report (.html or .md).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a trial: estimate its sample size, its duration and its result before it starts.
 
@@ -207,7 +207,7 @@ def plan_trial(
     pilot = action is not None or reward is not None
     of_a_log = [name for name in reading if name not in ("keep", "features", "without")]
     if of_a_log and not pilot:
-        raise InputError(f"{option_of(of_a_log[0])} is for the log of a pilot; say also --action and --reward")
+        raise InputError(f"{option_of(of_a_log[0])} is for the log of a pilot; add --action and --reward")
     limits = Limits(
         trials=whole_number(trials, name="--trials", least=1),
         minutes=positive(minutes, name="--minutes"),
@@ -223,7 +223,7 @@ def plan_trial(
         if control is not None:
             given["control"] = control_of(control, source)
         if by is not None and "traffic" not in given:
-            raise InputError("--by needs to know who comes when: --traffic 4000/week")
+            raise InputError("--by needs the traffic; add --traffic 4000/week")
         made = plan(source, **given, simulated=False, progress=tell)
         made = replace(made, source=str(people), deadline=None if by is None else positive(by, name="--by"))
         if not quick:
@@ -284,7 +284,7 @@ def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
     given |= {name: value for name, value in options.items() if value is not None}
     batched, delay, traffic = given.pop("batched", False), given.pop("delay", 0), given.pop("traffic", None)
     if traffic is None and (batched or delay):
-        raise InputError(f"{'--delay' if delay else '--batched'} needs to know who comes when: --traffic 4000/week")
+        raise InputError(f"{'--delay' if delay else '--batched'} needs the traffic; add --traffic 4000/week")
     if traffic is not None:
         given["traffic"] = Traffic.read(traffic, batched=batched, delay=delay)
     return given
@@ -299,9 +299,7 @@ def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
             raise
     log = open_log(path, reading | {"split": "uniform"})
     shares = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions) / log.repeats.sum()
-    say(
-        f"{path}: taken for a trial that gave every action by chance, as often as it occurs; else say --split", err=True
-    )
+    say(f"{path}: assumed to be randomised with the shares of actions that it has; if not, pass --split", err=True)
     return replace(log, propensities=np.tile(shares, (len(log), 1)))
 
 
@@ -313,7 +311,7 @@ def control_of(words: str, source: Contexts | Log) -> int:
     if words.isdigit():
         return int(words)
     known = nearest(words, names) if names else "; give its number, from 0"
-    raise InputError(f"there is no action '{plain(words)}' to be the --control{known}")
+    raise InputError(f"--control '{plain(words)}' is not an action{known}")
 
 
 def so_far(done: tuple[PlayedTrial, ...]) -> str:
@@ -323,15 +321,16 @@ def so_far(done: tuple[PlayedTrial, ...]) -> str:
         times = stopping_times(done, one)
         if times:
             parts.append(f"{one} {people(quantile(times, [1.0] * len(times), 0.5))}")
-    return f"simulating, {len(done)} trials so far; people in the middle case: {', '.join(parts)}"
+    return f"simulating, {len(done)} trials so far; median number of users: {', '.join(parts)}"
 
 
 def say_quick(quick: StudyPlan) -> None:
     """Print the quick answer, while the simulation goes on."""
     coda, even, log = (quick.quantiles(one).median for one in ANALYSES)
     say(
-        f"quick answer: {people(coda)} people in the middle case, {people(even)} by a plain trial, {people(log)} by a "
-        "finished log; simulating trials now (Ctrl-C ends that with what is known)",
+        f"quick answer (median number of users): {people(coda)} in an adaptive trial, {people(even)} in a plain "
+        f"trial, {people(log)} in a finished log; simulating trials now (Ctrl-C stops and keeps the results so "
+        "far)",
         err=True,
     )
 
