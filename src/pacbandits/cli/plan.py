@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from pacbandits.cli.console import AsJson, app, as_effect, as_rate, check_output, print_json, say, show, status
@@ -29,14 +28,11 @@ from pacbandits.cli.log_options import (
     reading_options,
 )
 from pacbandits.errors import InputError, nearest, option_of, plain
-from pacbandits.planning import Affordable, PlayedTrial, StudyPlan, Traffic, save_plan
-from pacbandits.planning.sample_sizes import ANALYSES
-from pacbandits.planning.scenario_files import read_scenarios
-from pacbandits.planning.simulated_trials import RIVALS, quantile, stopping_times
-from pacbandits.records import Contexts, Log
-from pacbandits.report.figures import check_figure_path
-from pacbandits.report.plan_report import ByEffect, draw_plan, people, write_plan_report
-from pacbandits.report.result_report import check_report
+
+if TYPE_CHECKING:
+    from pacbandits.planning import Affordable, PlayedTrial, StudyPlan
+    from pacbandits.records import Contexts, Log
+    from pacbandits.report.plan_report import ByEffect
 
 # `pacbandits plan`.
 
@@ -269,6 +265,9 @@ class Files:
 
     def check(self) -> None:
         """Raise, before anything is computed, if one cannot be written."""
+        from pacbandits.report.figures import check_figure_path
+        from pacbandits.report.result_report import check_report
+
         for path in (self.figure, self.report, self.out):
             check_output(path)
         if self.figure is not None:
@@ -280,6 +279,9 @@ class Files:
 
 def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
     """Return the assumptions, by their names in `plan`: from the options, else from a file of scenarios."""
+    from pacbandits.planning import Traffic
+    from pacbandits.planning.scenario_files import read_scenarios
+
     given = {} if scenarios is None else read_scenarios(scenarios)
     given |= {name: value for name, value in options.items() if value is not None}
     batched, delay, traffic = given.pop("batched", False), given.pop("delay", 0), given.pop("traffic", None)
@@ -292,6 +294,8 @@ def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
 
 def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
     """Return the log of a pilot; without propensities, the actions' shares are used, as a plan proves nothing."""
+    import numpy as np
+
     try:
         return open_log(path, reading)
     except InputError as error:
@@ -305,6 +309,8 @@ def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
 
 def control_of(words: str, source: Contexts | Log) -> int:
     """Return the index of the control, given by its number or, with a pilot, its name."""
+    from pacbandits.records import Log
+
     names = source.action_names if isinstance(source, Log) else None
     if names is not None and words in names:
         return names.index(words)
@@ -316,6 +322,9 @@ def control_of(words: str, source: Contexts | Log) -> int:
 
 def so_far(done: tuple[PlayedTrial, ...]) -> str:
     """Return the result of the simulation so far, in a line."""
+    from pacbandits.planning.simulated_trials import RIVALS, quantile, stopping_times
+    from pacbandits.report.plan_report import people
+
     parts: list[str] = []
     for one in RIVALS:
         times = stopping_times(done, one)
@@ -326,6 +335,9 @@ def so_far(done: tuple[PlayedTrial, ...]) -> str:
 
 def say_quick(quick: StudyPlan) -> None:
     """Print the quick answer, while the simulation goes on."""
+    from pacbandits.planning.sample_sizes import ANALYSES
+    from pacbandits.report.plan_report import people
+
     coda, even, log = (quick.quantiles(one).median for one in ANALYSES)
     say(
         f"quick answer (median number of users): {people(coda)} in an adaptive trial, {people(even)} in a plain "
@@ -337,6 +349,9 @@ def say_quick(quick: StudyPlan) -> None:
 
 def write(plan: StudyPlan, afforded: Affordable | None, by_effect: ByEffect, files: Files) -> None:
     """Write the requested files."""
+    from pacbandits.planning import save_plan
+    from pacbandits.report.plan_report import draw_plan, write_plan_report
+
     if files.figure is not None:
         draw_plan(plan, path=files.figure)
     if files.report is not None:
