@@ -35,6 +35,7 @@ THRESHOLD = "certificate/test_certificate.py::test_the_threshold_is_a_union_over
 LEADERS = "certificate/test_leaders.py::test_"
 LED = "certificate/test_led_ville.py::test_no_expert_grows_rich_whoever_leads"
 STARTS = "certificate/test_starts.py::test_"
+GAINS = "certificate/test_gains.py::test_"
 SHARED_STARTS = "certificate/test_led_ville.py::test_all_starts_of_a_single_policy_share_what_there_is"
 MADE = f"{LEADERS}a_certificate_is_its_definition_and_verify_finds_the_same"
 PARTS = f"{LEADERS}certify_has_two_proofs_that_share_delta"
@@ -515,6 +516,83 @@ PAST = (
         "return (1.0 - FIRST_START_PART) * LATER_START_PART * (1.0 - LATER_START_PART) ** (number - 1)",
         "return LATER_START_PART * (1.0 - LATER_START_PART) ** (number - 1)",
         f"{STARTS}all_starts_that_there_can_be_share_delta {SHARED_STARTS}",
+    ),
+    Mutant(
+        "every candidate has all of δ",
+        "confidence.py",
+        "return 1.0 / candidates",
+        "return 1.0",
+        f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
+    ),
+    Mutant(
+        "the recommended policy has all of δ",
+        "certificate/certify.py",
+        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))",
+        "part = LEADERS_PART",
+        f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
+    ),
+    Mutant(
+        "rows that tune the stakes bet too",
+        "certificate/stakes.py",
+        "(scale,) * len(counts), spared=first)",
+        "(scale,) * len(counts), spared=spared)",
+        f"{GAINS}rows_that_tune_the_stakes_are_no_evidence",
+    ),
+    Mutant(
+        "a gain is recommended by its estimate",
+        "certificate/certificate.py",
+        "return best if best.low > 0 else None",
+        "return best if best.estimate > 0 else None",
+        f"{GAINS}one_policy_is_recommended_certified_and_exported",
+    ),
+    Mutant(
+        "gains are not compared with control",
+        "certificate/gains.py",
+        "Kind(against=control)",
+        "Kind()",
+        f"{GAINS}one_policy_is_recommended_certified_and_exported",
+    ),
+    Mutant(
+        "a certificate may be of another policy than the recommended",
+        "certificate/certificate.py",
+        "if self.improvement is not None and self.policy.to_json() != self.improvement.policy.to_json():",
+        "if False:",
+        f"{GAINS}a_certificate_of_another_policy_than_the_recommended_cannot_be_made",
+    ),
+    Mutant(
+        "folds test on the rows that they learnt from",
+        "certificate/choosing.py",
+        "held_out[j, inside] = values[inside, actions]",
+        "held_out[j, inside] = values[inside, each.argmax(tested_on, values[inside])(tested_on)]",
+        f"{GAINS}the_size_of_a_rule_is_chosen_on_rows_that_did_not_choose_it",
+    ),
+    Mutant(
+        "verify takes any gain",
+        "verifier/gains.py",
+        "if not one.low / c.unit <= max(low, -1.0) + MAX_GAIN_ROUNDING:",
+        "if False:",
+        f"{GAINS}forged_gains_are_refused",
+    ),
+    Mutant(
+        "verify takes any stakes on gains",
+        "verifier/gains.py",
+        "if found.spared != bets.spared or not near(found.scale, bets.scale):",
+        "if False:",
+        f"{GAINS}forged_stakes_on_gains_are_refused",
+    ),
+    Mutant(
+        "verify takes any candidates",
+        "verifier/gains.py",
+        "if [one.name for one in found.candidates] != names_due(c, policies):",
+        "if False:",
+        f"{GAINS}forged_candidates_are_refused",
+    ),
+    Mutant(
+        "verify takes candidates' leaders by hindsight",
+        "verifier/rule.py",
+        "faults, ties = [*faults, *found[0]], [*ties, *found[1]]",
+        "faults, ties = faults, ties",
+        f"{GAINS}leaders_by_hindsight_are_refused",
     ),
     Mutant(
         "rows before the start bet too",
