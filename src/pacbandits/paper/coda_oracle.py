@@ -155,7 +155,7 @@ class CodaOracle(PaperAlgorithm):
             found = solve_by_steps(task, confidence=confidence, smoothing=smoothing, progress=progress)
             # The solver's n is not trusted: n is what its design needs.
             design, ratio = found.design, price_propensities(task, found.design.propensities(task.contexts)).upper
-            details = {"steps": found.steps, "solver_gap": found.gap}
+            details = {"steps": found.steps, "limits": found.calls, "solver_gap": found.gap}
         if not state.policies.exact:
             ratio = max(ratio, _ratio_of_support(task, design))
         samples = ratio_samples(ratio, factor=CODA_FACTOR, confidence=confidence, second_moment=1.0, scale=self.scale)
