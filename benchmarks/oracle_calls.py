@@ -121,7 +121,12 @@ def draw(found: dict[str, dict[str, list[Measured]]]) -> None:
             axis.plot(at, [one.steps for one in runs], marker="o", ms=4, lw=1.6, color=colour, label=f"steps, {name}")
             limits = [one.limits for one in runs]
             axis.plot(at, limits, marker="s", ms=3, lw=1.2, ls="--", color=colour, label=f"argmaxes, {name}")
-        axis.set_xscale("log")
+        if quantity != "log|Π|":
+            axis.set_xscale("log")
+        if quantity == "|A|":
+            sizes = [int(one.at) for one in kinds["trees"]]
+            axis.set_xticks(sizes, [str(size) for size in sizes])
+            axis.minorticks_off()
         axis.set_yscale("log")
         axis.set_xlabel(quantity)
         axis.spines[["top", "right"]].set_visible(False)

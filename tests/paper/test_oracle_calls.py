@@ -154,7 +154,8 @@ def test_one_inner_step_is_enough_for_the_bound(monkeypatch, seed):
 
 
 def test_an_oracle_that_is_not_exact_ends_the_run_with_a_note():
-    """Its frontier promises twice the variance that its policies have: the gap never closes, and the bound is far off."""
+    """Its frontier promises twice the variance of its policies: the gap never closes, and the bound is far off."""
+
     class Boasting(CountedClass):
         def frontier(self, contexts, first, second):
             found = super().frontier(contexts, first, second)
