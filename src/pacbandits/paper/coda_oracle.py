@@ -186,7 +186,9 @@ class CodaOracle(PaperAlgorithm):
         )
 
     def _gamma(self, state: OracleState, plan: Plan, log: Log) -> float:
-        confidence = self.confidence(state.policies, plan.round_number)
+        # At a scale below 1 the round is that of a smaller log(1/δ_l). With the whole of it γ, and so the gaps of best
+        # policies, would be too large in every run, not by bad luck in some.
+        confidence = min(self.scale, 1.0) * self.confidence(state.policies, plan.round_number)
         return round_gamma(plan.epsilon, samples=log.samples, confidence=confidence)
 
     def _bounds(self, state: OracleState, plan: Plan, log: Log) -> tuple[Contexts, FloatArray]:
