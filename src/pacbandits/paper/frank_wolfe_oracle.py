@@ -169,7 +169,7 @@ class _Steps:
                 begun, idle, before = False, 0, -np.inf
                 continue
             if not begun:
-                self.most_steps += self._most_from(ascent.dual)
+                self.most_steps += self._most_from(ascent.history[0][1])  # the dual of the weights with which n begins
                 begun = True
             step = self._step()
             if step.bound < primal:
