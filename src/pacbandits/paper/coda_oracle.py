@@ -9,7 +9,7 @@
         stop with π̂_l when ε_l ≤ ε, or when Δ̂_l(π) > ε_l for every π that acts unlike it
 
 In the design every policy has its own best γ: min_γ 8γV_π + 8L/(γn) = 16 √(V_π L/n) is the objective of the ratio form
-and of FW-GD, and the worst policy lies on the frontier of (V, −Δ̂), the paper's constrained argmax for all limits at
+and of FW-GD, and the worst policy lies on the frontier of (V, −Δ̂), the two-score constrained argmax for all limits at
 once. Estimates cannot use γ_π: no oracle can look it up for 10¹² policies. They need not. Gaps are estimated *from
 above*, by the estimate plus its radius, with one γ per round: that is linear in a policy's choices, so π̂_l takes one
 argmax. It is accurate enough for the best policies, whose V the design keeps small. The gaps of bad policies are

@@ -131,7 +131,8 @@ def walk_hull(
     return Walk(tuple(points), tuple(prices))
 
 
-# The constrained oracle (C-AMO): exact if a class offers more than an argmax, relaxed otherwise.
+# The two-score constrained argmax: exact if a class offers more than an argmax, relaxed otherwise. The paper's C-AMO
+# (`def:csc`) limits the very score that it maximises; its steps limit another (corrections, row 43).
 
 
 def constrained_argmax(
@@ -142,7 +143,7 @@ def constrained_argmax(
     budget: FloatArray,
     limit: float,
 ) -> Policy:
-    """The constrained oracle (C-AMO): maximise `Σ scores[i, π(c_i)]` subject to `Σ budget[i, π(c_i)] ≤ limit`.
+    """The two-score constrained argmax: maximise `Σ scores[i, π(c_i)]` subject to `Σ budget[i, π(c_i)] ≤ limit`.
 
     Exact through the frontier of (scores, −budget): among the points that keep the limit (up to rounding), the one of
     largest score. A class that has no frontier but can be listed is enumerated. scores, budget (n, A).
@@ -167,9 +168,9 @@ def constrained_argmax(
 def relaxed_argmax(
     policies: PolicyClass, contexts: Contexts, scores: FloatArray, *, budget: FloatArray, limit: float
 ) -> Choice:
-    """The constrained oracle (C-AMO) through the plain argmax, by Lagrangian relaxation.
+    """The two-score constrained argmax through the plain argmax, by Lagrangian relaxation.
 
-        bound = min_{μ ≥ 0} max_π [Σ (scores − μ budget)[i, π(c_i)] + μ limit]  ≥  what C-AMO would return
+        bound = min_{μ ≥ 0} max_π [Σ (scores − μ budget)[i, π(c_i)] + μ limit]  ≥  what the exact one would return
 
     The policy is the best one found that keeps the limit (up to rounding). It is the true optimum if that is a vertex
     of the convex hull of the points (score, budget); no argmax can find a policy inside the hull, and then `bound`
