@@ -105,6 +105,14 @@ def check(task, found, smoothing):
     assert found.steps <= found.most_steps <= whole
     # N + 1 + 7.7·10⁴ L A/(η ε²) and lower terms: polynomial in A, 1/ε and L.
     assert whole < 1e5 * CONFIDENCE * a / (smoothing * epsilon**2)
+    # The sharper bound, of steps that are exact.
+    widths = [WIDTH * math.sqrt(CONFIDENCE * a * (2 + smoothing * a) / 2**k) for k in range(100)]
+    sizes = [2.0**k for k in range(100) if 2.0**k < 2 * (2 * widths[0] / epsilon) ** 2]
+    sharper = 1 + sum(
+        2 + 4.45 * 3 / epsilon * (1 / smoothing + 2) * width + 8.9 * max(math.log(44 * smoothing * math.sqrt(n)), 0)
+        for n, width in zip(sizes, widths, strict=False)
+    )
+    assert found.steps <= sharper < whole
     limits = limits_on_grid(task.scale, largest_gap=float(task.gaps.max(axis=1).sum()))
     assert found.calls <= found.steps * len(limits)
     assert found.note == ""
