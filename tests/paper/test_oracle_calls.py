@@ -12,6 +12,7 @@ from pacbandits.design import DesignTask, Shifted
 from pacbandits.paper import frank_wolfe_oracle
 from pacbandits.paper.frank_wolfe import SaddleProblem, descend
 from pacbandits.paper.frank_wolfe_oracle import limits_on_grid, max_steps, max_steps_an_n, solve_by_steps
+from pacbandits.paper.oracles import Estimates, constrained_argmax, frank_wolfe_step_free
 from pacbandits.policies.base import CountedClass
 from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.records import Contexts
@@ -136,6 +137,29 @@ def test_limits_on_a_coarse_grid_are_enough(monkeypatch, seed):
     monkeypatch.setattr(frank_wolfe_oracle, "LIMIT_FACTOR", 1.5)
     task = random_task(3 * seed, epsilon=0.1)
     check(task, *solve(task))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_step_at_limits_is_the_best_of_their_constrained_argmaxes(seed):
+    rng = np.random.default_rng(seed)
+    contexts, policies = Contexts.finite(8), Trivial(8, 3)
+    costs, gaps = rng.uniform(size=(8, 3)), rng.uniform(size=(8, 3))
+    costs[:, 0] = gaps[:, 0] = 0.0
+    known = Estimates(gaps, costs, confidence=2.0, samples=1.0)
+    limits = np.array([0.0, 0.3, 0.8, 2.0])
+
+    def slope(policy):
+        actions = policy(contexts)
+        each = np.arange(8)
+        return -2.0 * gaps[each, actions].sum() + 2 * math.sqrt(2.0 * costs[each, actions].sum())
+
+    found = frank_wolfe_step_free(policies, contexts, known, gap_weight=2.0, width_weight=1.0, limits=limits)
+    asked = [constrained_argmax(policies, contexts, costs, budget=gaps, limit=float(limit)) for limit in limits]
+    assert found.value == found.bound == pytest.approx(max(slope(policy) for policy in asked))
+    assert found.calls <= len(limits)
+    every = frank_wolfe_step_free(policies, contexts, known, gap_weight=2.0, width_weight=1.0)
+    assert found.value <= every.value
+    assert every.calls > len(limits)
 
 
 def test_a_grid_asks_fewer_limits_than_a_long_frontier_has_points(monkeypatch):
