@@ -1121,6 +1121,27 @@ PAPER = (
         "paper/test_coda_oracle.py::test_the_width_is_in_the_gaps",
     ),
     Mutant(
+        "coda-oracle has all of log(1/δ_l) in its γ at a smaller scale",
+        "paper/coda_oracle.py",
+        "min(self.scale, 1.0) * self.confidence",
+        "self.confidence",
+        "paper/test_coda_oracle.py::test_the_width_is_in_the_gaps",
+    ),
+    Mutant(
+        "Frank–Wolfe through oracles loses the steps of a settling that was cut short",
+        "paper/frank_wolfe_oracle.py",
+        "and ascent.best_step == 0:",
+        "and ascent.best_step < 0:",
+        "paper/test_oracle_calls.py::test_one_inner_step_is_enough_for_the_bound",
+    ),
+    Mutant(
+        "a limit admits policies beyond it",
+        "paper/oracles.py",
+        "np.searchsorted(frontier.second, -limits)",
+        "np.searchsorted(frontier.second, -2.0 * limits)",
+        "paper/test_oracle_calls.py::test_a_step_at_limits_is_the_best_of_their_constrained_argmaxes",
+    ),
+    Mutant(
         "coda-oracle ends rounds too soon",
         "confidence.py",
         "CODA_ORACLE_BEST_GAP = 1.0",
