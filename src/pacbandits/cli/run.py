@@ -114,7 +114,7 @@ def run(
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="Save the state of the trial in this folder after every round, and resume from it."),
+        typer.Option(help="Save the trial in this file after every round, and resume from it."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
@@ -154,7 +154,7 @@ def run(
     if repeat_ > 1 and (certificate is not None or log is not None):
         raise InputError("a certificate and a log are of one run; leave out --repeat")
     if repeat_ > 1 and state is not None:
-        raise InputError("a folder keeps the state of one run; leave out --repeat or --state")
+        raise InputError("a file keeps the state of one run; leave out --repeat or --state")
     check_output(certificate)
     check_output(log)
     if log is not None and log.suffix.lower() != ".parquet":
