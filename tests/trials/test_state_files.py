@@ -109,6 +109,7 @@ def test_what_is_no_state_is_left_as_it_is(tmp_path):
         ("base", "is not a saved state of this package"),
         ("folder", "is a folder with a state of an earlier version, and a state is one file now"),
         ("text/more", "cannot use .*text/more"),
+        ("null\0", "cannot use .*null.*: there can be no such file"),
     ):
         for use in (
             lambda path: save_state(path, algorithm, states[1]),
@@ -117,6 +118,7 @@ def test_what_is_no_state_is_left_as_it_is(tmp_path):
             with pytest.raises(InputError, match=words):
                 use(tmp_path / name)
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_new_trial_takes_the_place_of_an_old_one_as_a_whole(tmp_path):

@@ -127,7 +127,7 @@ def run(
     pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
     pacbandits run trees:actions=8 --epsilon 0.05 --repeat 100 --engine dask
     pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000
-    pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
+    pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial.state
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05
     pacbandits run plan.json --scenario segments[/]
     """

@@ -19,7 +19,7 @@ import math
 import sqlite3
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -125,51 +125,55 @@ class StateFile:
     @contextmanager
     def held(cls, path: Path, *, patience_seconds: float = LOCK_PATIENCE_SECONDS) -> Generator[StateFile]:
         """Open a file to write to it, and lock it until the end of the block; it is created if needed."""
-        with _connected(path, "rwc", patience_seconds) as connection:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # keeps the lock of the first transaction
-            connection.execute("PRAGMA synchronous = EXTRA")  # a state that was saved survives a loss of power
-            file = cls(path, connection)
-            connection.execute("BEGIN EXCLUSIVE")
-            with connection:
-                if file._is_new():
-                    connection.execute(TABLE)
-                    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                    connection.execute(f"PRAGMA user_version = {FORMAT}")
+        with ExitStack() as stack:
+            with _attempt(path):
+                c = stack.enter_context(_connected(path, "rwc", patience_seconds))
+                c.execute("PRAGMA locking_mode = EXCLUSIVE")  # keeps the lock of the first transaction
+                c.execute("PRAGMA synchronous = EXTRA")  # a state that was saved survives a loss of power
+                c.execute("BEGIN EXCLUSIVE")
+                file = cls(path, c)
+                with c:
+                    if file._is_new():
+                        c.execute(TABLE)
+                        c.execute(f"PRAGMA application_id = {APPLICATION}")
+                        c.execute(f"PRAGMA user_version = {FORMAT}")
             yield file
 
     @classmethod
     @contextmanager
     def looked_at(cls, path: Path, *, patience_seconds: float = LOCK_PATIENCE_SECONDS) -> Generator[StateFile]:
         """Open a file to read it."""
-        if not path.exists():
-            raise InputError(f"{path} holds no saved state: there is no such file")
-        with _connected(path, "rw", patience_seconds) as connection:  # sqlite falls back to reading alone
-            yield cls(path, connection)
+        with ExitStack() as stack:
+            with _attempt(path):
+                if not path.exists():
+                    raise InputError(f"{path} holds no saved state: there is no such file")
+                c = stack.enter_context(_connected(path, "rw", patience_seconds))  # sqlite falls back to reading alone
+            yield cls(path, c)
 
     def entries(self) -> list[Entry]:
         """Return the entries in order, none for a new file; raise InputError for a damaged or foreign file."""
         found, head = list[Entry](), ""
-        if self._is_new():
-            return found
-        for number, body, rows, seal in self.connection.execute(
-            "SELECT number, body, rows, digest FROM entries ORDER BY number"
-        ):
-            whole = number == len(found) and isinstance(body, str) and isinstance(rows, bytes)
-            head = digest([head, body, rows]) if whole else ""
-            if not whole or seal != head:
-                raise _unusable(self.path, f"its entry {len(found)} was altered or damaged")
-            found.append(Entry(body, rows))
+        with _attempt(self.path):
+            query = "SELECT number, body, rows, digest FROM entries ORDER BY number"
+            for number, body, rows, seal in () if self._is_new() else self.connection.execute(query):
+                whole = number == len(found) and isinstance(body, str) and isinstance(rows, bytes)
+                head = digest([head, body, rows]) if whole else ""
+                if not whole or seal != head:
+                    raise _unusable(self.path, f"its entry {len(found)} was altered or damaged")
+                found.append(Entry(body, rows))
         return found
 
     def replace(self, entries: Sequence[Entry], *, first: int = 0) -> None:
         """Replace the entries from the number `first` on, in one transaction; the file must be held."""
-        self.connection.execute("BEGIN IMMEDIATE")
-        with self.connection as c:
-            head = c.execute("SELECT digest FROM entries WHERE number = ?", (first - 1,)).fetchone()[0] if first else ""
-            c.execute("DELETE FROM entries WHERE number >= ?", (first,))
-            for number, (body, rows) in enumerate(entries, first):
-                head = digest([head, body, rows])
-                c.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (number, body, rows, head))
+        with _attempt(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            with self.connection as c:
+                before = c.execute("SELECT digest FROM entries WHERE number = ?", (first - 1,)).fetchone()
+                head = before[0] if first else ""
+                c.execute("DELETE FROM entries WHERE number >= ?", (first,))
+                for number, (body, rows) in enumerate(entries, first):
+                    head = digest([head, body, rows])
+                    c.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (number, body, rows, head))
 
     def _is_new(self) -> bool:
         """Return whether there is nothing in the file; raise InputError unless it is of this package and format."""
@@ -191,22 +195,31 @@ class StateFile:
         return False
 
 
-@contextmanager
-def _connected(path: Path, mode: str, patience_seconds: float) -> Generator[sqlite3.Connection]:
-    """Open a database, and close it after the block; its errors become an InputError that names the file."""
+def _connected(path: Path, mode: str, patience_seconds: float) -> closing[sqlite3.Connection]:
+    """Open a database; mode: rw, or rwc to create it."""
     try:
-        if path.is_dir() and (path / "state.json").exists():
-            raise InputError(
-                f"{path} is a folder with a state of an earlier version, and a state is one file now; finish it with "
-                "the version that wrote it, or begin anew in a file"
-            )
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path} is a folder, a pipe or a device; name a file")
+        path.lstat()
+    except FileNotFoundError:
         if mode == "rwc":
             path.parent.mkdir(parents=True, exist_ok=True)
-        uri = f"{path.absolute().as_uri()}?mode={mode}"
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience_seconds)) as connection:
-            yield connection
+    except ValueError:  # a path with a null character
+        raise InputError(f"cannot use {path}: there can be no such file") from None
+    if path.is_dir() and (path / "state.json").exists():
+        raise InputError(
+            f"{path} is a folder with a state of an earlier version, and a state is one file now; finish it with the "
+            "version that wrote it, or begin anew in a file"
+        )
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is a folder, a pipe or a device; name a file")
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience_seconds))
+
+
+@contextmanager
+def _attempt(path: Path) -> Generator[None]:
+    """Turn an error of SQLite or the operating system into an InputError that names the file."""
+    try:
+        yield
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
         if name in ("SQLITE_BUSY", "SQLITE_LOCKED"):
