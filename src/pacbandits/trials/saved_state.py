@@ -379,13 +379,16 @@ def read_start(path: Path, entry: Entry) -> Fields:
 
 def read_rows(kind: type[Table], entry: Entry) -> Table:
     """Return the contexts or the log of an entry."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rows.parquet")
-        path.write_bytes(entry.rows)
-        try:
+    path = None
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "rows.parquet")
+            path.write_bytes(entry.rows)
             return kind.read(path)
-        except InputError as error:
-            raise InputError(str(error).replace(str(path), "a table in it")) from None
+    except InputError as error:
+        raise InputError(str(error).replace(str(path), "a table in it")) from None
+    except OSError as error:
+        raise InputError(f"a table in it cannot be unpacked: {plain(error.strerror or error)}") from None
 
 
 def replay(
