@@ -58,7 +58,7 @@ def test_one_policy_is_recommended_certified_and_exported():
     for log, chosen in (
         (draw(1500, 1, lift=0.3), ONE_ACTION),
         (draw(3000, 2, by_person=0.25), RULE),
-        (draw(900, 3), CONTROL),
+        (draw(900, 6, lift=0.03), CONTROL),
     ):
         result = pb.certify(log, "trees:depth=1,bins=8", control="today")
         made = result.certificate
