@@ -28,6 +28,7 @@ from pacbandits.records import Chosen, Log, Lottery, describe_chosen
 from pacbandits.records.log import digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
 from pacbandits.records.policy import call, check_names
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.records.text_files import MAX_COLUMNS
 from pacbandits.schema import Fields, json_object
 
@@ -476,7 +477,8 @@ class Certificate(Claim):
     @property
     def any_time(self) -> bool:
         """Whether the claim holds at all analyses of a growing log together, for any stopping rule."""
-        return not self.shuffled and (self.units is None or self.by_rounds or self.ordered)
+        planned = self.shuffled or says(self.remarks, COUNTED)
+        return not planned and (self.units is None or self.by_rounds or self.ordered)
 
     @property
     def by_rounds(self) -> bool:
@@ -518,7 +520,7 @@ class Certificate(Claim):
         asked = (
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, self.by_rounds),
-            (ORDERED, self.ordered and not self.shuffled),
+            (ORDERED, self.ordered and not self.shuffled and not says(self.remarks, COUNTED)),
             (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled),
             (BETS_FIXED, trusted),
             (LED, trusted and self.leaders is not None),

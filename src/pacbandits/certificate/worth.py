@@ -31,6 +31,7 @@ from pacbandits.confidence import check_delta, union_threshold
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
 CONTRADICTION = (
@@ -319,7 +320,8 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
     needed = union_threshold(log_size=0.0, experts=len(bets), delta=wrong / 2.0)
     weighing = rows.weigh(Decided.always(policy, bets.units > 0), bets, used, needed=needed)
     units, (low, high) = facts.units is not None, facts.reward_range
-    order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if rows.in_order else ()
+    in_order = rows.in_order and not says(facts.assumed, COUNTED)
+    order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if in_order else ()
     if rows.shuffled:
         order = (UNITS_SHUFFLED if units else SHUFFLED,)
     basis = basic_assumptions(units=units, shuffled=rows.shuffled, in_order=rows.has_rounds or rows.in_order)
@@ -327,7 +329,7 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
         wrong,
         shuffled=rows.shuffled,
         assumptions=(*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed),
-        checks=look(rows.watched),
+        checks=look(rows.watched, shuffled=rows.shuffled),
         measured_by=f"all {facts.samples:,} rows",
     )
     return compose_worth(weighing, facts, sure, experts=len(bets))

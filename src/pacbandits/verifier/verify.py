@@ -24,6 +24,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
 from pacbandits.records.log import digest_log
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, model_from_json, no_idea
 from pacbandits.verifier.figures import (
     WEALTH_ROUNDING,
@@ -141,6 +142,8 @@ def _recomputed(
         return Verdict(("the certificate speaks of rows in their order, but the log has rounds",), None), None
     if c.ordered and log.known is not None:
         return Verdict(("rewards came late, and the log has no rounds that tell which were known when",), None), None
+    if c.shuffled and says(log.remarks, COUNTED):
+        return Verdict(("the rows of counted blocks have an order, and cannot be shuffled",), None), None
     if c.shuffled and log.repeats.max() > 1:
         return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None), None
     return _figures(c, arrange_rows(c, log), policies, model)

@@ -38,6 +38,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import summing
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.row_order import stands_in_order
 from pacbandits.rewards import RewardModel, first_model
 
 
@@ -182,8 +183,6 @@ def arrange_rows(
 
     spared: the number of rows that only teach, if rows have no order. early: the largest number of early rows.
     """
-    if ordered and shuffle:
-        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
     if facts.has_rounds:
         numbers, counts = facts.rounds, facts.round_counts
         if facts.rows > early and not facts.rounds_rise:
@@ -454,6 +453,7 @@ def survey(
     spec: of the class, if it is to be learnt from the first rows. digested: whether to compute the digest.
     """
     facts = facts_of(source)
+    ordered = stands_in_order(facts.assumed, ordered=ordered, shuffle=shuffle)
     fewest = 0 if spec is None or not learns(spec) else fewest_to_teach(spec)
     head = first_block(source)
     arrangement, shuffled = arrange_rows(

@@ -489,10 +489,14 @@ def shallow_or_deep(
     budget: Annotated[float, About("what a policy costs on average over the contexts, at the most")] = NO_BUDGET,
     never: Annotated[str, About("actions that are barred, and where, as in 2:age<=25;1:country=DE")] = "",
     fallback: Annotated[int, About("the action that is taken where another is barred", least=-1)] = NO_ACTION,
+    without: Annotated[str, About("a feature that no tree asks about")] = "",
 ) -> PolicyClass:
     """Return trees that split numbers at the quantiles of these contexts, with the given constraints."""
+    if without != "":
+        contexts = contexts.without_feature(unquote(without))
     if contexts.n_features == 0:
-        raise InputError("trees ask about features, but the contexts have none")
+        beside = f" but '{plain(unquote(without))}', which they may not ask about" if without else ""
+        raise InputError(f"trees ask about features, but the contexts have none{beside}")
     cut = Bins.learn(contexts, bins=bins)
     smallest = SmallestLeaf(leaf, KnownContexts.of(contexts, cut)) if leaf > 0 else None
     bare = make_trees(cut, n_actions=n_actions, depth=depth, leaf=smallest)
