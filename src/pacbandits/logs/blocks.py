@@ -116,7 +116,8 @@ def declared_shares(split: BlockShares, actions: tuple[str, ...]) -> dict[str, F
 def check_played_at_all(propensities: FloatArray, actions: IntArray, names: tuple[str, ...], column: str) -> None:
     """Raise InputError if no row has an action that many rows should have by their propensities (n, A)."""
     expected = propensities.sum(axis=0)
-    for action in np.setdiff1d(np.arange(len(names)), actions).tolist():
+    unplayed: list[int] = np.setdiff1d(np.arange(len(names)), actions).tolist()
+    for action in unplayed:
         if expected[action] >= MIN_EXPECTED_PLAYS:
             raise InputError(
                 f"the split would give '{plain(names[action])}' to about {expected[action]:,.0f} rows, but no row has "
