@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import permutations
 from types import SimpleNamespace
 
@@ -15,11 +14,13 @@ from scipy.stats import binom
 
 import pacbandits as pb
 from pacbandits.analysis import is_streamed, withheld_block
+from pacbandits.certificate.conventions import arrange
 from pacbandits.logs import blocks
 from pacbandits.logs.data_set import open_set
 from pacbandits.logs.readers import log_of
 from pacbandits.logs.reading_options import ReadingOptions
-from pacbandits.records.row_order import BY_BLOCK, COUNTED, says
+from pacbandits.records.row_order import BY_BLOCK, COUNTED_ROWS, COUNTED_UNITS, says
+from pacbandits.verifier.order import order_log
 
 HOW = {"action": "class", "reward": "passed", "block": "school"}
 SPLIT = {"a": {"small": 0.25, "regular": 0.75}, "b": {"small": 0.5, "regular": 0.5}, "c": {"regular": 1.0}}
@@ -137,18 +138,16 @@ def test_intervals_and_claims_of_counted_blocks_are_wrong_no_more_often_than_the
 def test_counted_blocks_say_what_they_assume_and_what_was_left_out():
     table, _ = pupils(seed=2)
     log = read(table)
-    (words,) = [one for one in log.remarks if one.startswith(COUNTED)]
+    (words,) = [one for one in log.remarks if one.startswith(COUNTED_ROWS)]
     left = len(table) - len(log)
     assert 0 < left < 0.2 * len(table)
     assert f"(12 blocks, 'school'); rows were read in a random order, {left:,} of {len(table):,}," in words
     made = pb.certify(log, "trees:depth=1", contexts=pb.Contexts.of(log.contexts.features[:, 1:], names=["age"]))
     assert words in made.certificate.assumptions
-    assert not any("stand in the order in which they occurred" in one for one in made.certificate.assumptions)
-    assert (made.certificate.ordered, made.certificate.shuffled, made.certificate.any_time) == (True, False, False)
+    assert not any("depended on earlier rows" in one for one in made.certificate.assumptions)
+    assert (made.certificate.shuffled, made.certificate.any_time) == (True, False)
     assert made.certificate.checks[0].looked_at == "the rows of counted blocks were read in a random order"
     assert made.verify().good
-    with pytest.raises(pb.InputError, match="read in a random order anyway; leave out shuffle"):
-        pb.certify(log, shuffle=True)
 
 
 def test_blocks_are_features_of_the_reward_model_and_of_policies_only_if_asked(command, tmp_path):
@@ -244,13 +243,54 @@ def test_declared_blocks_of_numbers_are_certified_from_a_stream(tmp_path):
         pb.certify(path, "trees:depth=1", **HOW, split={"7": SPLIT["a"]}, engine="stream")
 
 
-def test_a_forged_shuffle_of_counted_blocks_is_a_fault():
-    log = read(pupils(seed=2)[0], without=["school"])
-    constants = pb.Trees.learn(pb.Contexts.of([[0.0], [1.0]], names=["age"]), n_actions=2, depth=0)
-    made = pb.certify(log, constants).certificate
-    assert pb.verify(made, log, constants).good
-    found = pb.verify(replace(made, shuffled=True), log, constants)
-    assert found.faults == ("the rows of counted blocks have an order, and cannot be shuffled",)
+def test_rows_of_counted_blocks_are_certified_in_the_order_in_which_they_were_counted():
+    log = read(pupils(seed=2)[0])
+    blocked, shuffled = arrange(log, ordered=False)
+    assert shuffled
+    assert np.array_equal(blocked.propensities, log.propensities)
+    assert np.array_equal(order_log(log, ordered=True, shuffled=True).propensities, log.propensities)
+    with pytest.raises(pb.InputError, match="rows of counted blocks are read in a random order; leave out ordered"):
+        pb.certify(log, ordered=True)
+    with pytest.raises(pb.InputError, match="the rows of blocks were counted, which needs all rows at once"):
+        pb.certify(log, engine="threads")
+
+
+def clusters(*, seed=0):
+    """A table of 10 districts with 20 villages each, of 1 to 5 rows with one class."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for district in range(10):
+        for village, small in enumerate(rng.permutation([True] * 8 + [False] * 12)):
+            base = rng.uniform(0.2, 0.6)
+            found += [
+                (f"d{district}", f"d{district}v{village}", float(rng.random()), "small" if small else "regular", r)
+                for r in (rng.random(rng.integers(1, 6)) < base + 0.2 * small).astype(int).tolist()
+            ]
+    found.sort(key=lambda row: row[3])
+    names = ("school", "village", "age", "class", "passed")
+    return pa.table(dict(zip(names, map(list, zip(*found, strict=True)), strict=True)))
+
+
+def test_clusters_are_counted_and_not_their_rows():
+    table = clusters()
+    log = read(table, unit="village")
+    assert any(one.startswith(COUNTED_UNITS) and "each unit as a whole" in one for one in log.remarks)
+    starts = np.flatnonzero(np.diff(log.units, prepend=-1))
+    assert len(starts) == log.n_units < 200  # each unit stands together, and counts as a whole
+    assert (np.diff(log.propensities[:, 0])[np.diff(log.units) == 0] == 0).all()
+    assert np.allclose(log.propensities[0], [0.6, 0.4])  # 12 and 8 of 20 villages
+    assert np.array_equal(arrange(log, ordered=False)[0].propensities, log.propensities)
+    made = pb.certify(log, pb.Trees.learn(pb.Contexts.of([[0.0], [1.0]], names=["age"]), n_actions=2, depth=0))
+    assert made.certificate.units == log.n_units
+    assert made.verify().good
+    rows = table.to_pylist()
+    first = rows.index(next(row for row in rows if sum(other["village"] == row["village"] for other in rows) > 1))
+    for column, value in (("class", "small"), ("school", "d9")):
+        other = [dict(row) for row in rows]
+        other[first][column] = value
+        what = "action" if column == "class" else "block"
+        with pytest.raises(pb.InputError, match=f"has another {what} than other rows of its unit"):
+            read(pa.Table.from_pylist(other), unit="village")
 
 
 BAD = {
@@ -258,7 +298,6 @@ BAD = {
     "too many": ({"block": "age"}, r"column 'age' has .* values in .* rows, and a block has two rows or more"),
     "the action": ({"block": "class"}, "the column 'class' cannot be two things at once"),
     "with times": ({"time": "age"}, "read in a random order; leave out time"),
-    "with units": ({"unit": "age"}, "blocks of units are not counted"),
     "no column": ({"block": None, "split": SPLIT}, r"name the column of blocks \(block="),
     "a block lacks": (
         {"split": {"s00": {"small": 0.5, "regular": 0.5}}},

@@ -167,6 +167,20 @@ THRESHOLDS = (
         f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
     ),
     Mutant(
+        "rows of counted blocks are shuffled after they were counted",
+        "certificate/conventions.py",
+        "    if says(log.remarks, COUNTED):\n        return log",
+        "    if False:\n        return log",
+        f"{BLOCKS}rows_of_counted_blocks_are_certified_in_the_order_in_which_they_were_counted",
+    ),
+    Mutant(
+        "rows of clusters are counted, and not clusters",
+        "logs/blocks.py",
+        "np.add.at(counts, (codes[first], actions[first]), 1)",
+        "np.add.at(counts, (codes, actions), 1)",
+        f"{BLOCKS}clusters_are_counted_and_not_their_rows",
+    ),
+    Mutant(
         "counted blocks are not counted down",
         "logs/blocks.py",
         "left = counts[block] - (before - before[starts][block])",

@@ -268,8 +268,8 @@ class AsymptoticCertificate(Claim):
         named = f"the best policy is no more in doubt than the {self.rivals} that the oracle named"
         asked = (
             (FIXED if self.learning is None else self.learning.assumption, True),
-            (ORDERED, self.ordered and not self.shuffled and not says(self.remarks, COUNTED)),
-            (SHUFFLED, self.shuffled),
+            (ORDERED, self.ordered and not self.shuffled),
+            (SHUFFLED, self.shuffled and not says(self.remarks, COUNTED)),
             (named, not self.complete),
             (INEXACT_SUPREMA, not self.exact),
         )

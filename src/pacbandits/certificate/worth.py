@@ -19,15 +19,14 @@ from pacbandits.certificate.certificate import (
     ROUNDS,
     SHUFFLED,
     UNITS_SHUFFLED,
-    Bets,
     Certificate,
     ToldOfLog,
     basic_assumptions,
 )
-from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.certificate.ledger import plan_moves
-from pacbandits.confidence import check_delta, union_threshold
+from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, tuned_stakes
+from pacbandits.confidence import certificate_threshold, check_delta
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
@@ -196,8 +195,8 @@ class Decided(NamedTuple):
 class Weighing(Protocol):
     """The source of interval ends and estimates, for rows in memory or in files."""
 
-    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
-        """Return the best lower bound on θ (on −θ for a sign of −1) by the experts' wealth; −∞ if none."""
+    def wealth(self, kind: Kind, *, sign: float = 1.0) -> ExpertWealth:
+        """Return the experts' wealth from bets on θ (on −θ for a sign of −1)."""
         ...
 
     def estimate(self, kind: Kind) -> float:
@@ -230,7 +229,11 @@ class Weighable(Protocol):
         """The number of interactions of each round (rounds,), also if there are units."""
         ...
 
-    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
+    def predict_early(self, model: RewardModel) -> FloatArray:
+        """Return the predictions (n, A) for the early rows, each made before its round."""
+        ...
+
+    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> Weighing:
         """Return the source of intervals; needed: the approximate log-wealth that a bound takes."""
         ...
 
@@ -264,23 +267,38 @@ def rows_words(counted: float, rows: float, *, led: bool) -> str:
 
     counted: the number of rows that bet. led: whether each was scored with a rule chosen before it.
     """
-    many = f"{round(counted):,} of {round(rows):,} rows"
+    many = count_counted(counted, rows)
     if led:
         return f"{many}, each scored with a rule that was chosen before it"
     return f"{many}, which also chose the policy: the intervals allow for that, the estimates may flatter it"
 
 
-def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, experts: int) -> Worth:
+def stakes_for(rows: Weighable, model: RewardModel, *, spared: int, nats: float) -> Stakes:
+    """Return the stakes of bets on values: for the number of rows if they are shuffled, else for any number.
+
+    spared: the number of first rounds that do not bet. nats: the log-wealth that a bound takes.
+    """
+    if not rows.shuffled or len(rows.counts) < 2:
+        return even_stakes(len(rows.counts), spared=spared)
+    return tuned_stakes(rows.early, rows.predict_early(model), rows.counts, spared=spared, nats=nats)
+
+
+def count_counted(counted: float, rows: float) -> str:
+    """Return the number of rows that measured a policy, in words."""
+    return f"all {round(rows):,} rows" if counted == rows else f"{round(counted):,} of {round(rows):,} rows"
+
+
+def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence) -> Worth:
     """Return all intervals, in the units of rewards."""
     (low, high), n_actions = log.reward_range, log.n_actions
     one_side = sure.part * sure.delta / 2.0
 
     def interval(kind: Kind, *, union: int = 1) -> tuple[float, float, float]:
         size, loose = (sure.log_size, sure.slack) if kind.of_policy else (0.0, 0.0)
-        needed = union_threshold(log_size=size, experts=experts, delta=one_side)
-        above = union_threshold(log_size=size, experts=experts, delta=one_side / union)
-        least = weighing.below(kind, needed=needed) - loose
-        most = -weighing.below(kind, needed=above, sign=-1.0) + loose
+        needed = certificate_threshold(log_size=size, delta=one_side)
+        above = certificate_threshold(log_size=size, delta=one_side / union)
+        least = weighing.wealth(kind).bound(needed) - loose
+        most = -weighing.wealth(kind, sign=-1.0).bound(above) + loose
         return least, weighing.estimate(kind), most
 
     unit = high - low
@@ -316,23 +334,23 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
     if policy.n_actions != facts.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
     used = first_model(rows.early) if model is None else check_model(model)
-    bets = Bets(EXPERT_STAKES, (1.0,) * len(rows.counts))
-    needed = union_threshold(log_size=0.0, experts=len(bets), delta=wrong / 2.0)
-    weighing = rows.weigh(Decided.always(policy, bets.units > 0), bets, used, needed=needed)
+    needed = certificate_threshold(delta=wrong / 2.0)
+    stakes = stakes_for(rows, used, spared=0, nats=needed)
+    decided = Decided.always(policy, stakes.bets.units > 0)
+    weighing, by_round = rows.weigh(decided, stakes, used, needed=needed), rows.rows_by_round
     units, (low, high) = facts.units is not None, facts.reward_range
-    in_order = rows.in_order and not says(facts.assumed, COUNTED)
-    order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if in_order else ()
+    order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if rows.in_order else ()
     if rows.shuffled:
-        order = (UNITS_SHUFFLED if units else SHUFFLED,)
+        order = () if says(facts.assumed, COUNTED) else (UNITS_SHUFFLED if units else SHUFFLED,)
     basis = basic_assumptions(units=units, shuffled=rows.shuffled, in_order=rows.has_rounds or rows.in_order)
     sure = Confidence(
         wrong,
         shuffled=rows.shuffled,
         assumptions=(*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed),
         checks=look(rows.watched, shuffled=rows.shuffled),
-        measured_by=f"all {facts.samples:,} rows",
+        measured_by=count_counted(by_round[decided.counted].sum(), facts.samples),
     )
-    return compose_worth(weighing, facts, sure, experts=len(bets))
+    return compose_worth(weighing, facts, sure)
 
 
 def measure_policy(
@@ -342,23 +360,23 @@ def measure_policy(
 
     None if the rows give no bound. delta: the probability that each interval is wrong (default: the certificate's).
     """
-    c, counts = certificate, rows.counts
-    part, log_size, slack, bet_on = 1.0, 0.0, 0.0, certificate.bets.units > 0
-    if c.leaders is None:
-        if not math.isfinite(c.log_size):
-            return None
-        decided, log_size = Decided.always(c.policy, bet_on), c.log_size
-    else:
-        moves, ends = plan_moves(c.leaders, units=c.bets.units, counts=counts)
-        if not ends.any():
-            return None
-        decided = Decided.led(c.leaders, moves, bet_on)
-        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
+    c, counts, by_round = certificate, rows.counts, rows.rows_by_round
     used = model_from_json(c.model) if model is None else check_model(model)
     wrong = c.delta if delta is None else check_delta(delta)
-    needed = union_threshold(log_size=log_size, experts=len(c.bets), delta=part * wrong / 2.0)
-    weighing = rows.weigh(decided, c.bets, used, needed=needed)
-    by_round = rows.rows_by_round
+    part, slack, log_size = 1.0, 0.0, 0.0 if c.leaders is not None else c.log_size
+    if not math.isfinite(log_size):
+        return None
+    part = 1.0 if c.leaders is None else c.leaders.part(counts)
+    needed = certificate_threshold(log_size=log_size, delta=part * wrong / 2.0)
+    stakes = stakes_for(rows, used, spared=c.bets.spared, nats=needed)
+    if c.leaders is None:
+        decided = Decided.always(c.policy, stakes.bets.units > 0)
+    else:
+        found = decide_led(c.policy, c.leaders, stakes, counts)
+        if found is None:
+            return None
+        decided, slack = found
+    weighing = rows.weigh(decided, stakes, used, needed=needed)
     sure = Confidence(
         wrong,
         log_size,
@@ -369,7 +387,19 @@ def measure_policy(
         checks=c.checks,
         measured_by=rows_words(by_round[decided.counted].sum(), by_round.sum(), led=c.leaders is not None),
     )
-    return compose_worth(weighing, rows.facts, sure, experts=len(c.bets))
+    return compose_worth(weighing, rows.facts, sure)
+
+
+def decide_led(policy: Chosen, leaders: Leaders, stakes: Stakes, counts: FloatArray) -> tuple[Decided, float] | None:
+    """Return who decides in each round, given leaders, and the largest difference between θ and the policy's value.
+
+    None if no leader has any weight. counts (rounds,): interactions, or units, of each round.
+    """
+    units = stakes.bets.units
+    moves, ends = plan_moves(leaders, units=units, counts=counts)
+    if not ends.any():
+        return None
+    return Decided.led(leaders, moves, units > 0), slack_of(policy, leaders.policies, ends / ends.sum())
 
 
 def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:

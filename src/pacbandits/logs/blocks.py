@@ -15,7 +15,11 @@ them. So a proof holds for averages over the rows that count; and for the distri
 those that count are draws from it, as certificates assume: blocks that lose more rows than others count less.
 
 **The order** is a pseudo-random permutation of the sorted rows, whose key is a digest of all of them. It does not
-depend on the order of the file, which may be sorted by action; and other data have another permutation.
+depend on the order of the file, which may be sorted by action; and other data have another permutation. It is the order
+of the log that is returned, and in which it is certified.
+
+**Clusters.** If rows have units, a unit has one draw: units are counted, in the order of their first rows, and all rows
+of one have its probability.
 """
 
 from __future__ import annotations
@@ -34,9 +38,9 @@ from pacbandits.checks import path_of
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.logs.raw_log import MIN_EXPECTED_PLAYS, read_share, shortest
 from pacbandits.records.columns import CellNames, is_list, is_text, pa
-from pacbandits.records.log import Log
+from pacbandits.records.log import Log, number_units
 from pacbandits.records.policy import call
-from pacbandits.records.row_order import BY_BLOCK, COUNTED
+from pacbandits.records.row_order import BY_BLOCK, COUNTED_ROWS, COUNTED_UNITS
 
 FLOOR_SHARE = 0.25  # of an action's share of its block: rows are left out once its probability is below this
 SPLIT_COLUMNS = ("block", "action", "probability")
@@ -159,21 +163,32 @@ def read_split(given: Any) -> Any:
     return found
 
 
-def count_down(log: Log, blocks: Blocks) -> Log:
+def count_down(log: Log, blocks: Blocks, cells: CellNames) -> Log:
     """Return the rows that count, in the order drawn, with the propensities by counts; see the module docstring.
 
-    log: with any propensities. Raise InputError if a block has a single action.
+    log: with any propensities. If it has units, these are counted, as all rows of one have one draw. Raise InputError
+    if a block has a single action.
     """
-    counts = np.zeros((len(blocks.labels), log.n_actions), dtype=np.int64)
-    np.add.at(counts, (blocks.codes, log.actions), 1)
-    _check_compared(log, blocks, counts)
     order = drawn_order(log, blocks.codes)
-    propensities, kept = _remaining(blocks.codes[order], log.actions[order], counts)
+    which = np.arange(len(log)) if log.units is None else number_units(log.units[order])
+    if log.units is not None:
+        order, which = order[np.argsort(which, kind="stable")], np.sort(which)
+    first = np.unique(which, return_index=True)[1]
+    codes, actions = blocks.codes[order], log.actions[order]
+    if log.units is not None:
+        _check_clusters(codes != codes[first][which], actions != actions[first][which], order, cells)
+    counts = np.zeros((len(blocks.labels), log.n_actions), dtype=np.int64)
+    np.add.at(counts, (codes[first], actions[first]), 1)
+    _check_compared(log, blocks, counts)
+    found, counted = _remaining(codes[first], actions[first], counts)
+    propensities, kept = found[which], counted[which]
     lacking = int((counts == 0).any(axis=1).sum())
+    what = COUNTED_ROWS if log.units is None else COUNTED_UNITS
+    whole = "" if log.units is None else ", each unit as a whole"
     words = (
-        f"{COUNTED} ({count_of(len(blocks.labels), 'block')}, '{plain(blocks.name)}'); rows were read in a random "
-        f"order, {int((~kept).sum()):,} of {len(log):,}, the last of their blocks, were left out, and values are "
-        "averages over the others"
+        f"{what} ({count_of(len(blocks.labels), 'block')}, '{plain(blocks.name)}'); rows were read in a random "
+        f"order{whole}, {int((~kept).sum()):,} of {len(log):,}, the last of their blocks, were left out, and values "
+        "are averages over the others"
     )
     words += f"; in {count_of(lacking, 'block')} not every action was given" if lacking else ""
     drawn = replace(log.take(order), propensities=propensities, remarks=(*log.remarks, words))
@@ -219,17 +234,17 @@ def drawn_order(log: Log, codes: IntArray) -> IntArray:
 
 
 def _check_compared(log: Log, blocks: Blocks, counts: IntArray) -> None:
-    """Raise InputError if there are too many blocks, or one has a single action."""
-    name = plain(blocks.name)
-    if len(blocks.labels) > len(log) // 2:
+    """Raise InputError if there are too many blocks, or one has a single action; counts (B, A): of rows, or units."""
+    name, noun, total = plain(blocks.name), "row" if log.units is None else "unit", int(counts.sum())
+    if len(blocks.labels) > total // 2:
         raise InputError(
-            f"column '{name}' has {len(blocks.labels):,} values in {count_of(len(log), 'row')}, and a block has two "
-            "rows or more; name the column of the blocks (--block COLUMN)"
+            f"column '{name}' has {len(blocks.labels):,} values in {count_of(total, noun)}, and a block has two "
+            f"{noun}s or more; name the column of the blocks (--block COLUMN)"
         )
     alone = np.flatnonzero((counts > 0).sum(axis=1) == 1)
     if len(alone):
         first = int(alone[0])
-        rows, action = count_of(int(counts[first].sum()), "row"), call(int(counts[first].argmax()), log.action_names)
+        rows, action = count_of(int(counts[first].sum()), noun), call(int(counts[first].argmax()), log.action_names)
         others = f", as do {count_of(len(alone) - 1, 'more block')}" if len(alone) > 1 else ""
         raise InputError(
             f"the block '{plain(blocks.labels[first])}' of '{name}' has a single action, {plain(action)} ({rows})"
@@ -237,11 +252,19 @@ def _check_compared(log: Log, blocks: Blocks, counts: IntArray) -> None:
         )
 
 
+def _check_clusters(moved: BoolArray, changed: BoolArray, order: IntArray, cells: CellNames) -> None:
+    """Raise InputError if a unit has rows (n,) of another block, or of another action, than its first row."""
+    for wrong, what in ((moved, "block"), (changed, "action")):
+        if wrong.any():
+            raise InputError(
+                f"{cells.row(int(order[wrong.argmax()]))} has another {what} than other rows of its unit, and in "
+                "counted blocks a unit has one draw; correct it, or leave out --unit"
+            )
+
+
 def check_countable(log: Log, *, time: str | None) -> None:
-    """Raise InputError if the rows of a log cannot be counted down: its rounds, times or units are another design."""
+    """Raise InputError if the rows of a log cannot be counted down: its rounds or times are another design."""
     declare = "declare the probabilities of each block (--split blocks.csv)"
-    if log.units is not None:
-        raise InputError(f"blocks of units are not counted, as rows of one unit have one draw; {declare}")
     if time is not None:
         raise InputError(f"rows of counted blocks are read in a random order; leave out --time, or {declare}")
     if log.known is not None or log.repeats.max() > 1 or (log.rounds != log.rounds[0]).any():

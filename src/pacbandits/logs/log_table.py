@@ -397,7 +397,7 @@ def log_of_table(
         raise InputError("the log has rounds, which tell the order of its rows; leave out --order")
     if counting and blocks is not None:
         check_countable(log, time=options.time)
-        log = count_down(log, blocks)
+        log = count_down(log, blocks, cells)
     return replace(log, dates=dates, notices=notices)
 
 
