@@ -495,8 +495,13 @@ def shallow_or_deep(
     if without != "":
         contexts = contexts.without_feature(unquote(without))
     if contexts.n_features == 0:
-        beside = f" but '{plain(unquote(without))}', which they may not ask about" if without else ""
-        raise InputError(f"trees ask about features, but the contexts have none{beside}")
+        if without:
+            name = plain(unquote(without))
+            raise InputError(
+                f"trees ask about features, and the only one is the block '{name}'; add others, or let policies go by "
+                f"it (--features '+{name}')"
+            )
+        raise InputError("trees ask about features, but the contexts have none")
     cut = Bins.learn(contexts, bins=bins)
     smallest = SmallestLeaf(leaf, KnownContexts.of(contexts, cut)) if leaf > 0 else None
     bare = make_trees(cut, n_actions=n_actions, depth=depth, leaf=smallest)
