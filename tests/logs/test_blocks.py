@@ -296,7 +296,7 @@ def test_clusters_are_counted_and_not_their_rows():
 BAD = {
     "missing column": ({"block": "skool"}, "there is no column 'skool'; did you mean 'school'?"),
     "too many": ({"block": "age"}, r"column 'age' has .* values in .* rows, and a block has two rows or more"),
-    "the action": ({"block": "class"}, "the column 'class' cannot be two things at once"),
+    "the action": ({"block": "class"}, "the column 'class' is used twice"),
     "with times": ({"time": "age"}, "read in a random order; leave out time"),
     "no column": ({"block": None, "split": SPLIT}, r"name the column of blocks \(block="),
     "a block lacks": (

@@ -80,6 +80,15 @@ class ExpertWealth(NamedTuple):
     totals: FloatArray
     shares: FloatArray
 
+    def standard_error(self, falling: ExpertWealth) -> float | None:
+        """Return the standard error of the estimate of θ; falling: the wealth from bets on −θ. None if it is unknown.
+
+        With the smallest stake λ, log(1 + λ(S − m)) + log(1 − λ(S − m)) is about −λ²(S − m)².
+        """
+        least = int(np.argmin(np.where(self.totals > 0, self.totals, np.inf)))
+        squares = -float(self.wealth[least] + falling.wealth[least])
+        return math.sqrt(squares) / float(self.totals[least]) if 0 < squares < math.inf else None
+
     def bound(self, needed: float) -> float:
         """Return the largest g for which the experts' wealth together is e^needed: a lower bound on θ; −∞ if none.
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
@@ -29,6 +29,7 @@ from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, tun
 from pacbandits.confidence import certificate_threshold, check_delta
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
@@ -46,11 +47,13 @@ class Interval:
     low, high: the ends, between which it lies except with probability δ; at all times together, unless rows were
         shuffled or units return.
     estimate: the point estimate.
+    error: its standard error; None if it is unknown.
     """
 
     low: float
     estimate: float
     high: float
+    error: float | None = None
 
     @property
     def empty(self) -> bool:
@@ -64,7 +67,14 @@ class Interval:
     def to_json(self) -> dict[str, float | None]:
         """Serialise to JSON-compatible values; an empty interval has no ends."""
         low, high = (None, None) if self.empty else (self.low, self.high)
-        return {"low": low, "estimate": self.estimate, "high": high}
+        return {"low": low, "estimate": self.estimate, "high": high, "standard_error": self.error}
+
+    def approximate(self, delta: float) -> tuple[float, float] | None:
+        """Return the ordinary interval, by a normal approximation; None if the standard error is unknown."""
+        if self.error is None:
+            return None
+        off = float(ndtri(1.0 - delta / 2.0)) * self.error
+        return self.estimate - off, self.estimate + off
 
 
 @dataclass(frozen=True)
@@ -250,6 +260,7 @@ class Confidence:
     assumptions: the assumptions of the intervals, in words.
     checks: the results of testing the assumptions on the log.
     measured_by: the rows that the estimates are computed from, in words.
+    constant: the action that the policy assigns to everybody, over which it gains nothing; None if it is a rule.
     """
 
     delta: float
@@ -260,6 +271,13 @@ class Confidence:
     assumptions: tuple[str, ...] = ()
     checks: tuple[AssumptionCheck, ...] = ()
     measured_by: str = ""
+    constant: int | None = None
+
+
+def constant_action(policy: Chosen) -> int | None:
+    """Return the action that a policy assigns to everybody; None if it is not known to be one."""
+    root = policy.root if isinstance(policy, TreePolicy) else None
+    return root if isinstance(root, int) else None
 
 
 def rows_words(counted: float, rows: float, *, led: bool) -> str:
@@ -288,30 +306,42 @@ def count_counted(counted: float, rows: float) -> str:
     return f"all {round(rows):,} rows" if counted == rows else f"{round(counted):,} of {round(rows):,} rows"
 
 
+class Ends(NamedTuple):
+    """The ends of an interval, the estimate, and its standard error, for rewards in [0, 1]."""
+
+    low: float
+    estimate: float
+    high: float
+    error: float | None = None
+
+
 def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence) -> Worth:
     """Return all intervals, in the units of rewards."""
     (low, high), n_actions = log.reward_range, log.n_actions
     one_side = sure.part * sure.delta / 2.0
 
-    def interval(kind: Kind, *, union: int = 1) -> tuple[float, float, float]:
+    def interval(kind: Kind, *, union: int = 1) -> Ends:
         size, loose = (sure.log_size, sure.slack) if kind.of_policy else (0.0, 0.0)
         needed = certificate_threshold(log_size=size, delta=one_side)
         above = certificate_threshold(log_size=size, delta=one_side / union)
-        least = weighing.wealth(kind).bound(needed) - loose
-        most = -weighing.wealth(kind, sign=-1.0).bound(above) + loose
-        return least, weighing.estimate(kind), most
+        rising, falling = weighing.wealth(kind), weighing.wealth(kind, sign=-1.0)
+        least, most = rising.bound(needed) - loose, -falling.bound(above) + loose
+        return Ends(least, weighing.estimate(kind), most, rising.standard_error(falling))
 
     unit = high - low
-    leads = [interval(Kind(against=action), union=n_actions) for action in range(n_actions)]
+    leads = [
+        Ends(0.0, 0.0, 0.0) if action == sure.constant else interval(Kind(against=action), union=n_actions)
+        for action in range(n_actions)
+    ]
     value = interval(Kind())
     singles = [interval(Kind(of_policy=False, alone=action)) for action in range(n_actions)]
-    best = tuple(min(one[k] for one in leads) for k in range(3))
+    best = Ends(*(min(ends) for ends in zip(*(one[:3] for one in leads), strict=True)))
 
-    def within(ends: Sequence[float], least: float, start: float) -> Interval:
+    def within(ends: Ends, least: float, start: float) -> Interval:
         """Cut an interval to the range; one that lies outside it is empty, and stays so."""
-        bottom, middle, top = ends
+        bottom, middle, top, error = ends
         cut = max(bottom, least), min(max(middle, least), 1.0), min(top, 1.0)
-        return Interval(*(start + unit * x for x in cut))
+        return Interval(*(start + unit * x for x in cut), error=None if error is None else unit * error)
 
     return Worth(
         value=within(value, 0.0, low),
@@ -349,6 +379,7 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
         assumptions=(*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed),
         checks=look(rows.watched, shuffled=rows.shuffled),
         measured_by=count_counted(by_round[decided.counted].sum(), facts.samples),
+        constant=constant_action(policy),
     )
     return compose_worth(weighing, facts, sure)
 
@@ -386,6 +417,7 @@ def measure_policy(
         assumptions=c.assumptions,
         checks=c.checks,
         measured_by=rows_words(by_round[decided.counted].sum(), by_round.sum(), led=c.leaders is not None),
+        constant=constant_action(c.policy),
     )
     return compose_worth(weighing, rows.facts, sure)
 
