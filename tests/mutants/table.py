@@ -635,7 +635,7 @@ PAST = (
         "verifier/gains.py",
         "if [one.name for one in found.candidates] != names_due(c, policies):",
         "if False:",
-        f"{GAINS}forged_candidates_are_refused",
+        f"{GAINS}a_candidate_left_out_is_refused",
     ),
     Mutant(
         "verify takes candidates' leaders by hindsight",
