@@ -242,7 +242,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
     if isinstance(policies, str):
         tell("learning the policy class")
     ordered, shuffle = request.ordered, request.shuffle
-    if is_large(log) and request.epsilon != 0:
+    if is_large(log) and request.epsilon != 0 and not request.guardrails:
         source, who = LogSource(log), Local(THREADS)
         summed = survey_for(source, policies, engine=who, contexts=request.contexts, ordered=ordered, shuffle=shuffle)
         learnt = learn_policies(summed, policies, request.contexts)
@@ -294,7 +294,15 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         candidates = {RULE: leaders}
         if policies.budget == math.inf and not (learnt.learning is not None and learnt.learning.restricted):
             candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=used, single=request.single)
-        improvement = improve_on(read, control, candidates, delta=delta, spared=learnt.spared, model=used)
+        improvement = improve_on(
+            read,
+            control,
+            candidates,
+            delta=delta,
+            spared=learnt.spared,
+            model=used,
+            guardrails=request.guardrails,
+        )
         if improvement is not None:
             leaders = improvement.leaders
             kept = improvement.recommended is None

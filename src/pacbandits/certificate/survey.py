@@ -150,6 +150,10 @@ class LogInMemory:
             self.predicted[key] = predict_by_round(self.early, model)
         return self.predicted[key]
 
+    def for_metric(self, name: str) -> LogInMemory:
+        own = {part: getattr(self, part).for_metric(name) for part in ("watched", "early", "facts")}
+        return replace(self, **own, predicted={})
+
     def lay_out(
         self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool, always: bool = False
     ) -> LaidOut:

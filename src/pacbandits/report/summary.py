@@ -12,7 +12,14 @@ import numpy as np
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.alarms import by_gravity
-from pacbandits.certificate.certificate import Candidate, Improvement, rounded_down
+from pacbandits.certificate.certificate import (
+    KEPT,
+    VIOLATED,
+    Candidate,
+    GuardedMetric,
+    Improvement,
+    rounded_down,
+)
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
@@ -278,7 +285,8 @@ class Summary:
         c = self.certificate
         if self.alarms:
             return (*(f"{ALARM}{one_line(words)}." for words in self.alarms), RESOLVE, self._as_it_stands())
-        said = self._what(), self._how_good(), self._how_sure(100 * (1 - c.delta)), self.next_step()
+        sure = self._how_sure(100 * (1 - c.delta))
+        said = self._what(), *self.guardrail_answers(), self._how_good(), sure, self.next_step()
         return tuple(words for words in said if words)
 
     def _as_it_stands(self) -> str:
@@ -359,6 +367,21 @@ class Summary:
     def show_least(self, value: float) -> str:
         """Return a proven difference, rounded down."""
         return self.show_difference(rounded_down(value))
+
+    def guardrail_answers(self) -> tuple[str, ...]:
+        """Return the state of each guardrail for the recommended policy, or for the candidates that violate one."""
+        if self.gain is None or not self.gain.guardrails:
+            return ()
+        found = self.gain.recommended
+        if found is not None:
+            return tuple(f"Guardrail: {_guarded_words(one)}." for one in found.guarded)
+        barred = [one for one in self.gain.candidates if not one.allowed]
+        return tuple(
+            f"Guardrail of {self.candidate_words(one)}: {_guarded_words(each)}."
+            for one in barred
+            for each in one.guarded
+            if each.state == VIOLATED
+        )
 
     def next_step(self) -> str:
         """Return what to do next: roll out, run longer and how long, or stop."""
@@ -460,6 +483,21 @@ class Summary:
             return words
         gain = f"the estimated gain over always {self.best_single} is {self.show_difference(scale.in_sight)}"
         return f"{words}, and {gain}"
+
+
+def _guarded_words(one: GuardedMetric) -> str:
+    """Return a guardrail and its state, with the bound that shows it."""
+    rail, difference = one.guardrail, "difference from control" if not one.guardrail.relative else "difference"
+    upper = rail.side == "<="
+    end = one.high if upper == (one.state != VIOLATED) else one.low
+    side = "at most" if end == one.high else "at least"
+    state = {KEPT: "kept, as is proven", VIOLATED: "violated, as is proven"}.get(
+        one.state, "neither proven nor refuted"
+    )
+    return (
+        f"{plain(rail.spelt)} is {state} ({difference} {side} {end:+.3g}, estimate {one.estimate:+.3g}, limit "
+        f"{one.limit:+.3g})"
+    )
 
 
 def summarise(

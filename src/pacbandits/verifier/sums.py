@@ -20,7 +20,7 @@ from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.local import BlockDigests, whole_digest
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import Summation, summing
@@ -234,6 +234,9 @@ class SummedRows:
         whole, width = np.ldexp(how.finish(sums), -bits), policies.n_actions
         scores = [np.ascontiguousarray(whole[..., k * width : (k + 1) * width]) for k in range(len(c.experts))]
         return Wealth(how.policies, how.contexts, scores)
+
+    def for_metric(self, name: str) -> SummedRows:
+        raise InputError(f"metric '{plain(name)}' cannot be checked by sums over rows; verify in memory")
 
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""

@@ -24,7 +24,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
 from pacbandits.records.log import digest_log
-from pacbandits.rewards import RewardModel, check_model, model_from_json, no_idea
+from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, no_idea
 from pacbandits.verifier.figures import (
     WEALTH_ROUNDING,
     LeaderBook,
@@ -298,6 +298,11 @@ class MemoryRows:
             first, which = (asked := log.contexts.take(now)).distinct()
             predictions[now] = fitted.predict(asked.take(first))[which]
         return replace(self, predictions=predictions)
+
+    def for_metric(self, name: str) -> MemoryRows:
+        """Return the rows with a metric as their reward, and the predictions of the default model for it."""
+        early, told = self.early.for_metric(name), self.told.for_metric(name)
+        return replace(self, early=early, told=told).with_model(first_model(early))
 
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""

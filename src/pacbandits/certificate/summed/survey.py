@@ -35,7 +35,7 @@ from pacbandits.certificate.worth import Decided
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import ask_together, count_blocks
 from pacbandits.engines.local import BlockDigests, whole_digest
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import summing
@@ -455,6 +455,9 @@ class Surveyed:
     def predict_early(self, model: RewardModel) -> FloatArray:
         early = self.early
         return self.setting(model).predict(early.contexts, early.rounds, n_actions=early.n_actions)
+
+    def for_metric(self, name: str) -> Surveyed:
+        raise InputError(f"guardrail on '{plain(name)}': guardrails need all rows in memory; leave out --engine")
 
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> SummedWeighing:
         samples, setting = self.facts.samples, self.setting(model)
