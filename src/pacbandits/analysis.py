@@ -40,6 +40,7 @@ from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.progress import Progress, heard_by, listener, silent
 from pacbandits.proofs import Proof, save_certificate, verify
 from pacbandits.records import Chosen, Contexts, Log, parquet
+from pacbandits.records.metrics import Guardrail, MetricSpec, read_guardrails, with_guarded
 from pacbandits.report.figures import draw_result
 from pacbandits.report.result_report import report_html, write_report
 from pacbandits.report.summary import Summary, summarise
@@ -201,6 +202,8 @@ def certify(
     n_actions: int | None = None,
     least_propensity: float | None = None,
     position: int | None = None,
+    metrics: Sequence[MetricSpec] = (),
+    guardrails: Sequence[str | Guardrail] = (),
     epsilon: float | None = None,
     delta: float = DEFAULT_DELTA,
     contexts: Contexts | None = None,
@@ -232,6 +235,10 @@ def certify(
     n_actions: the number of actions, if it is larger than the largest in the log and one more.
     least_propensity: for logs with the played action's propensity alone, the minimum propensity of every action.
     position: the position to take of an Open Bandit feedback with several.
+    metrics: columns of outcomes beside the reward, with their ranges if not 0 to 1: ["returned", ("minutes", 0, 600)];
+        a ratio of two columns has the range of each, ("revenue/orders", 0, 500, 0, 20).
+    guardrails: how much worse than control the policy may be in a metric: ["returned <= control + 0.01"]. A column
+        that is not among the metrics becomes one.
 
     The claim:
     epsilon: the distance from the best policy to prove, in units of rewards, 0 for the best itself; if omitted, the
@@ -271,6 +278,7 @@ def certify(
         shuffle=flag(shuffle, name="shuffle"),
         single=flag(single, name="single"),
         control=control,
+        guardrails=read_guardrails(guardrails),
     )
     return analyse(log, reading, request, engine=engine, progress=progress)
 
@@ -294,6 +302,9 @@ def analyse(
     reading: the columns, by its keywords. notice: called with a sentence before something that takes long.
     """
     tell, warn = listener(progress), listener(notice)
+    if request.guardrails and not isinstance(data, Log | FileSet):
+        asked: Json = {**reading, "metrics": with_guarded(reading.get("metrics", ()), request.guardrails)}
+        reading = ReadingOptions(**asked).to_json()
     if isinstance(data, FileSet) and reading:
         raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
     named = are_files(data)
@@ -420,6 +431,7 @@ def evaluate(
     n_actions: int | None = None,
     least_propensity: float | None = None,
     position: int | None = None,
+    metrics: Sequence[MetricSpec] = (),
     delta: float = DEFAULT_DELTA,
     ordered: bool = False,
     shuffle: bool = False,
@@ -428,7 +440,7 @@ def evaluate(
 ) -> Worth | None:
     """Bound the value of a policy and its gains over each single action, by the log of an experiment.
 
-    log, and the columns from action to position: as for `certify`. delta, ordered, shuffle, model, engine, too.
+    log, and the columns from action to metrics: as for `certify`. delta, ordered, shuffle, model, engine, too.
     policy: the policy; or the name of an action, for "everybody gets it"; or "column:NAME", for the rule that a column
         of the data holds; or what `certify` returned or `load_certificate` read. On the log that a certificate was
         made from, the intervals allow for the policy's having been chosen by it; any other policy must not have been
@@ -491,18 +503,20 @@ def measure_claim(
     """
     check_actions(claim.action_names, log.action_names)
     if isinstance(log, Log):
-        if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
-            return measure_worth(claim, log, delta=delta), True
+        for own in (log, log.without_metrics()) if log.metrics else (log,):  # the certificate may lack them
+            if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(own):
+                return measure_worth(claim, own, delta=delta), True
         worth = evaluate_log(
             log, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=engine
         )
         return worth, False
     with using_engine(STREAM if engine is None else engine) as who:
         source = as_engine_reads(log, who.name)
-        if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
-            read = survey_certified(claim, source, engine=who)
-            if read.digest == claim.digest:
-                return measure_policy(read, claim, delta=delta), True
+        for own in (log, log.without_metrics()) if log.metrics else (log,):
+            if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
+                read = survey_certified(claim, as_engine_reads(own, who.name), engine=who)
+                if read.digest == claim.digest:
+                    return measure_policy(read, claim, delta=delta), True
         worth = evaluate_log(
             source, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=who
         )

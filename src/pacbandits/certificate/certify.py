@@ -41,6 +41,7 @@ from pacbandits.policies.base import PolicyClass, Searches, count_rows, foretell
 from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records.metrics import Guardrail
 from pacbandits.records.policy import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model
 
@@ -64,6 +65,14 @@ class Request:
     shuffle: bool = False
     single: bool = False
     control: str | None = None
+    guardrails: tuple[Guardrail, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.guardrails and self.control is None:
+            raise InputError(
+                f"guardrail '{plain(self.guardrails[0].spelt)}' compares with control; say which action that is "
+                "(--control NAME)"
+            )
 
     def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
         """Return the class with its restrictions; raise InputError if the log does not fit the request.
@@ -78,6 +87,8 @@ class Request:
             check_distance_or_best(log, self.epsilon)
         if self.control is not None:
             action_number(self.control, log, of="--control")
+        for rail in self.guardrails:
+            rail.check(log.metrics)
         restrictions = self.restrictions if self.restrict is None else self.restrict(log)
         if restrictions is None:
             return self.policies

@@ -30,6 +30,7 @@ from pacbandits.cli.log_options import (
     Engine,
     Features,
     LeastPropensity,
+    Metrics,
     Position,
     PropensityColumn,
     RewardColumn,
@@ -98,6 +99,16 @@ Control = Annotated[
         metavar="ACTION",
         help="The action that means no treatment. The gain over it is reported, and it is used where another action "
         "is excluded.",
+    ),
+]
+
+Guardrails = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--guardrail",
+        metavar="WORDS",
+        help="How much worse than --control the policy may be in a metric: [cyan]'returned <= control + 0.01'[/], "
+        "[cyan]'minutes >= control - 2'[/] or [cyan]'minutes >= control * 0.98'[/]. May be repeated.",
     ),
 ]
 
@@ -191,6 +202,8 @@ def certify_log(
     reward_range: RewardRange = None,
     clip: Clip = False,
     control: Control = None,
+    metric: Metrics = None,
+    guardrail: Guardrails = None,
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
@@ -309,6 +322,7 @@ def certify_log(
     from pacbandits.analysis import Request, analyse, is_streamed
     from pacbandits.confidence import check_delta
     from pacbandits.planning import load_plan
+    from pacbandits.records.metrics import read_guardrails
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
@@ -320,6 +334,8 @@ def certify_log(
         raise InputError("a report is of a proof; leave out --report, or --asymptotic")
     if asymptotic and engine is not None:
         raise InputError("--asymptotic takes all rows in memory; leave out --engine")
+    if asymptotic and guardrail:
+        raise InputError("a guardrail needs a proof; leave out --guardrail, or --asymptotic")
     check_output(certificate)
     check_output(report)
     check_report(report)
@@ -339,6 +355,7 @@ def certify_log(
         n_actions=actions,
         least_propensity=least_propensity,
         position=position,
+        metrics=metric or (),
     )
     _check_contexts(contexts, log)
     restricting = {
@@ -360,6 +377,7 @@ def certify_log(
         shuffle=shuffle,
         single=single,
         control=control,
+        guardrails=read_guardrails(guardrail or ()),
     )
     if asymptotic:
         certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)

@@ -13,6 +13,7 @@ from pacbandits.cli.log_options import (
     ActionColumn,
     Clip,
     Engine,
+    Metrics,
     PropensityColumn,
     RewardColumn,
     RewardRange,
@@ -63,6 +64,7 @@ def evaluate_policy(
     time_format: TimeFormat = None,
     unit: Unit = None,
     without: Without = None,
+    metric: Metrics = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -105,6 +107,7 @@ def evaluate_policy(
         time_format=time_format,
         unit=unit,
         left_out=without,
+        metrics=metric or (),
     )
     check_engine(engine, scheduler=scheduler, workers=workers)
     ordered = time is not None

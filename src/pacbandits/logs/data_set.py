@@ -16,7 +16,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import entries, path_of, texts
 from pacbandits.engines.base import ROWS_PER_BLOCK, even_stripes, log_of_contexts
 from pacbandits.errors import ROW, InputError, RowError, count_of, plain
-from pacbandits.logs.log_table import PROPENSITY_PREFIX, pop_least
+from pacbandits.logs.log_table import PROPENSITY_PREFIX, measure, pop_least, take_metric_columns
 from pacbandits.logs.raw_log import Whole, check_played, least_propensities, of_two_actions, pop_rewards, unit_rewards
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.survey import Own, Survey, survey
@@ -41,7 +41,9 @@ from pacbandits.records.columns import (
 )
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
+from pacbandits.records.metrics import AnyMetric
 from pacbandits.records.text_files import naming
+from pacbandits.schema import Fields
 
 # Make a block of a log from rows of a data set, with the columns, labels and remarks of its survey.
 
@@ -54,6 +56,7 @@ _UNCOUNTED = Whole(rows=0, counted={}, clocks=frozenset(), clipped=(0, 0))
 class Recipe:
     """Column names, labels and propensities with which every block of a data set is made.
 
+    about: the metadata of the files.
     options: the options of the reader.
     own: the names of the log's own columns.
     columns: the columns to read.
@@ -65,6 +68,7 @@ class Recipe:
     each: the columns of one action's propensities each, by the actions' numbers.
     """
 
+    about: Fields
     options: ReadingOptions
     own: Own
     columns: tuple[str, ...]
@@ -100,8 +104,9 @@ class Recipe:
         fixed = not told and log.least is None and not (log.propensities != log.propensities[0]).any()
         read = {*(dates[name].column if name in dates else name for name in features), own.action, own.reward}
         read |= {own.played} if not told and not fixed else set()
-        read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN}
+        read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN, *own.metrics}
         return cls(
+            about=parts.about,
             options=options,
             own=own,
             columns=tuple(name for name in parts.kinds if name in read),
@@ -126,6 +131,7 @@ class Recipe:
         for name, values in self.numbers.items():
             if name in table:
                 table[name] = _spelt(table[name], values, name)
+        measured = measure(take_metric_columns(table, options, self.about), options, self.about, cells)
         actions = self._actions(table, cells)
         table["reward"] = table.pop(own.reward)
         earned, _ = pop_rewards(table, cells)
@@ -148,6 +154,8 @@ class Recipe:
             action_names=form.action_names,
             reward_range=form.reward_range,
             dates=form.dates,
+            metrics=measured.metrics,
+            metric_values=measured.values,
         )
 
     def _actions(self, table: Columns, cells: CellNames) -> IntArray:
@@ -289,6 +297,16 @@ class FileSet:
         if self.folder is not None:
             self.folder.close()
 
+    def without_metrics(self) -> FileSet:
+        """Return the data set without its metrics; the files are the same."""
+        options = replace(self.recipe.options, metrics=())
+        own = replace(self.recipe.own, metrics=())
+        form = self.form.without_metrics()
+        columns = tuple(name for name in self.recipe.columns if name not in self.recipe.own.metrics)
+        about = Fields({k: v for k, v in self.recipe.about.given.items() if k != "metrics"}, self.recipe.about.of)
+        recipe = replace(self.recipe, about=about, options=options, own=own, columns=columns, form=form)
+        return replace(self, recipe=recipe, seen=replace(self.seen, witnesses=form))
+
     @property
     def n_rows(self) -> int:
         return self.parts.n_rows
@@ -342,6 +360,10 @@ class FileSet:
     @property
     def reward_range(self) -> tuple[float, float]:
         return self.form.reward_range
+
+    @property
+    def metrics(self) -> tuple[AnyMetric, ...]:
+        return self.form.metrics
 
     @property
     def dates(self) -> tuple[str, ...]:
