@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from pacbandits.certificate import Certificate, Claim, LearntClass, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
@@ -40,7 +40,14 @@ from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.progress import Progress, heard_by, listener, silent
 from pacbandits.proofs import Proof, save_certificate, verify
 from pacbandits.records import Chosen, Contexts, Log, parquet
-from pacbandits.records.metrics import Guardrail, MetricSpec, read_guardrails, with_guarded
+from pacbandits.records.metrics import (
+    AnyMetric,
+    Guardrail,
+    MetricSpec,
+    read_guardrails,
+    read_metrics,
+    with_guarded,
+)
 from pacbandits.report.figures import draw_result
 from pacbandits.report.result_report import report_html, write_report
 from pacbandits.report.summary import Summary, summarise
@@ -50,6 +57,7 @@ from pacbandits.verifier import Verdict
 
 Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
+Rows = TypeVar("Rows", Log, FileSet)
 Json = dict[str, Any]
 MIN_STREAMED_ROWS = 2**19  # of Parquet
 MIN_STREAMED_BYTES = 2**28  # of text
@@ -288,6 +296,11 @@ def _reading(given: Mapping[str, Any]) -> Json:
     return ReadingOptions(**{name: given[name] for name in Reading.__annotations__}).to_json()
 
 
+def _with_metrics(reading: Json, metrics: Sequence[AnyMetric]) -> Json:
+    asked: Json = {**reading, "metrics": metrics}
+    return ReadingOptions(**asked).to_json()
+
+
 def analyse(
     data: Data,
     reading: Json,
@@ -303,8 +316,7 @@ def analyse(
     """
     tell, warn = listener(progress), listener(notice)
     if request.guardrails and not isinstance(data, Log | FileSet):
-        asked: Json = {**reading, "metrics": with_guarded(reading.get("metrics", ()), request.guardrails)}
-        reading = ReadingOptions(**asked).to_json()
+        reading = _with_metrics(reading, with_guarded(reading.get("metrics", ()), request.guardrails))
     if isinstance(data, FileSet) and reading:
         raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
     named = are_files(data)
@@ -453,6 +465,9 @@ def evaluate(
     >>> bool(worth.value.low < worth.value.estimate < worth.value.high)
     True
     """
+    told = _metrics_of(policy) if isinstance(policy, Result | Proof) else ()
+    if told and not isinstance(log, Log | FileSet):
+        metrics = read_metrics((*told, *read_metrics(metrics)))
     reading = _reading(locals())
     in_order = flag(ordered, name="ordered") or time is not None
     with ExitStack() as stack:
@@ -465,11 +480,19 @@ def evaluate(
             read = read_data(log, reading)
         if isinstance(policy, Result | Proof):
             claim = policy.certificate
-            return measure_claim(
-                claim, read, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine
-            )[0]
+            order: Json = {"ordered": in_order, "shuffle": shuffle}
+            worth, own = measure_claim(claim, read, metrics=told, delta=delta, model=model, engine=engine, **order)
+            if not own and len(read_metrics(metrics)) > len(told) and isinstance(read, Log):
+                again = read_data(cast("DataFrame | Files", log), _with_metrics(reading, told))
+                check_were_no_features(claim, again, told)
+            return worth
         chosen = _chosen(policy, read if isinstance(read, Log) else read.head)
         return evaluate_log(read, chosen, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine)
+
+
+def _metrics_of(policy: Result | Proof) -> tuple[AnyMetric, ...]:
+    """Return the metrics of the log that a certificate was made from."""
+    return policy.log.metrics if isinstance(policy, Result) else read_metrics(policy.reading.get("metrics", ()))
 
 
 def _chosen(policy: object, log: Log) -> Chosen:
@@ -491,6 +514,7 @@ def measure_claim(
     claim: Claim,
     log: Log | FileSet,
     *,
+    metrics: Sequence[MetricSpec] = (),
     delta: float,
     ordered: bool,
     shuffle: bool = False,
@@ -499,21 +523,23 @@ def measure_claim(
 ) -> tuple[Worth | None, bool]:
     """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log.
 
+    metrics: those of the certificate's own log; this one may have more or none.
     shuffle, model, engine: as for `evaluate`; the certificate's own log is measured as it was certified.
     """
     check_actions(claim.action_names, log.action_names)
     if isinstance(log, Log):
-        for own in (log, log.without_metrics()) if log.metrics else (log,):  # the certificate may lack them
-            if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(own):
-                return measure_worth(claim, own, delta=delta), True
+        if isinstance(claim, Certificate) and len(log) >= claim.rows:
+            for own in _as_claimed(log, metrics):
+                if claim.is_of(own):
+                    return measure_worth(claim, own, delta=delta), True
         worth = evaluate_log(
             log, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=engine
         )
         return worth, False
     with using_engine(STREAM if engine is None else engine) as who:
         source = as_engine_reads(log, who.name)
-        for own in (log, log.without_metrics()) if log.metrics else (log,):
-            if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
+        if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
+            for own in _as_claimed(log, metrics):
                 read = survey_certified(claim, as_engine_reads(own, who.name), engine=who)
                 if read.digest == claim.digest:
                     return measure_policy(read, claim, delta=delta), True
@@ -521,6 +547,25 @@ def measure_claim(
             source, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=who
         )
         return worth, False
+
+
+def check_were_no_features(claim: Claim, before: Log | FileSet, metrics: Sequence[MetricSpec]) -> None:
+    """Raise InputError if the certificate was made from a log that was only not recognised for its new metrics.
+
+    before: the log without these; metrics: those of the certificate. A metric that was a feature before changes the
+    contexts, and the policy would be taken for one that was not chosen by this log.
+    """
+    if measure_claim(claim, before, metrics=metrics, delta=DEFAULT_DELTA, ordered=False)[1]:
+        raise InputError(
+            "the certificate was made from this log with a metric of --metric as a feature; leave that metric out, or "
+            "certify the log again with it"
+        )
+
+
+def _as_claimed(log: Rows, metrics: Sequence[MetricSpec]) -> list[Rows]:
+    """Return the log with all its metrics, with those of a certificate if it has them, and with none."""
+    sets = dict.fromkeys((log.metrics, read_metrics(metrics), ()))
+    return [log.only_metrics(some) for some in sets if set(some) <= set(log.metrics)]
 
 
 def check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:

@@ -153,11 +153,11 @@ def test_blocks_of_a_set_carry_metrics(tmp_path, form):
     assert np.array_equal(np.concatenate([block.metric_values for block in blocks]), log.metric_values)
     if form == "parquet":
         same(blocks[1], log.take(np.arange(9, 18)))
-    bare = found.without_metrics()
+    bare = found.only_metrics(())
     assert bare.metrics == ()
     for block, other in zip(bare.blocks(0, 6), blocks, strict=True):
         assert block.metric_values is None
-        assert digest_log(block) == digest_log(other.without_metrics())
+        assert digest_log(block) == digest_log(other.only_metrics(()))
     found.close()
 
 

@@ -204,7 +204,7 @@ def test_rows_carry_their_metrics() -> None:
         assert some.metrics == log.metrics
         assert np.array_equal(some.metric_values, VALUES[rows])
     with pytest.raises(InputError, match="the two logs differ in their metrics"):
-        log.followed_by(log.without_metrics())
+        log.followed_by(log.only_metrics(()))
 
 
 def test_a_metric_can_be_the_reward() -> None:
@@ -238,7 +238,7 @@ def test_metrics_that_there_are_not() -> None:
             example().for_metric(name, ratio=ratio)
         assert words in str(caught.value)
     with pytest.raises(InputError, match="'returned' is no metric of the log; it has none"):
-        example().without_metrics().for_metric("returned")
+        example().only_metrics(()).for_metric("returned")
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_a_metric_is_known_when_its_reward_is() -> None:
 
 def test_digests_cover_metrics_and_no_others_change() -> None:
     log = example()
-    bare = log.without_metrics()
-    assert bare.without_metrics() is bare
+    bare = log.only_metrics(())
+    assert bare.only_metrics(()) is bare
     assert digest_log(bare) == "35beacc07e2fe6a90c0607a2f3ac81d27a5d74c369d5f0aa31252b22b5ba1c03"  # as before metrics
     changed = [
         example(metric_values=np.where(VALUES == 0.05, 0.06, VALUES)),

@@ -87,7 +87,7 @@ def evaluate_policy(
     pacbandits evaluate proof.json test.csv --control email_a
     pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
     """
-    from pacbandits.analysis import action_number, is_streamed, measure_claim
+    from pacbandits.analysis import action_number, check_were_no_features, is_streamed, measure_claim
     from pacbandits.certificate import evaluate
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading_options import ReadingOptions
@@ -110,7 +110,7 @@ def evaluate_policy(
         metrics=metric or (),
     )
     check_engine(engine, scheduler=scheduler, workers=workers)
-    ordered = time is not None
+    ordered, before = time is not None, {name: value for name, value in given.items() if name != "metrics"}
     with status() as tell, heard_by(tell):
         if is_streamed(log, given, engine=engine, epsilon=None) and not policy.startswith(COLUMN):
             _check_policy(policy)
@@ -119,7 +119,13 @@ def evaluate_policy(
                 files = proof.files(log, reading=given)
                 with closing(files):
                     read = files.head
-                    worth, own = measure_claim(proof.certificate, files, delta=delta, ordered=False, engine=who)
+                    told = proof.reading.get("metrics", ())
+                    worth, own = measure_claim(
+                        proof.certificate, files, metrics=told, delta=delta, ordered=False, engine=who
+                    )
+                if metric and not own:
+                    with closing(proof.files(log, reading=before)) as files:
+                        check_were_no_features(proof.certificate, files, told)
             words, given = proof.certificate.words, {**proof.reading, **given}
         elif policy.startswith(COLUMN):
             _check_one(log, engine)
@@ -133,7 +139,10 @@ def evaluate_policy(
             proof = open_proof(Path(policy), log[0])
             read = open_log(log[0], given, proof=proof)
             tell("computing values and gains")
-            worth, own = measure_claim(proof.certificate, read, delta=delta, ordered=ordered)
+            told = proof.reading.get("metrics", ())
+            worth, own = measure_claim(proof.certificate, read, metrics=told, delta=delta, ordered=ordered)
+            if metric and not own:
+                check_were_no_features(proof.certificate, open_log(log[0], before, proof=proof), told)
             words = proof.certificate.words
             given = {**proof.reading, **given}
     if worth is None:

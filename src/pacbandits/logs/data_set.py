@@ -142,7 +142,7 @@ class Recipe:
             earned, n=n, reward_range=options.reward_range, clip=options.clip, cells=cells, whole=_UNCOUNTED
         )
         form = self.form
-        return Log(
+        made = Log(
             self._contexts(table, ids, n, cells),
             actions=actions,
             rewards=rewards,
@@ -157,6 +157,7 @@ class Recipe:
             metrics=measured.metrics,
             metric_values=measured.values,
         )
+        return made.only_metrics(form.metrics)
 
     def _actions(self, table: Columns, cells: CellNames) -> IntArray:
         """Return the numbers (n,) of the actions."""
@@ -297,15 +298,10 @@ class FileSet:
         if self.folder is not None:
             self.folder.close()
 
-    def without_metrics(self) -> FileSet:
-        """Return the data set without its metrics; the files are the same."""
-        options = replace(self.recipe.options, metrics=())
-        own = replace(self.recipe.own, metrics=())
-        form = self.form.without_metrics()
-        columns = tuple(name for name in self.recipe.columns if name not in self.recipe.own.metrics)
-        about = Fields({k: v for k, v in self.recipe.about.given.items() if k != "metrics"}, self.recipe.about.of)
-        recipe = replace(self.recipe, about=about, options=options, own=own, columns=columns, form=form)
-        return replace(self, recipe=recipe, seen=replace(self.seen, witnesses=form))
+    def only_metrics(self, metrics: Sequence[AnyMetric]) -> FileSet:
+        """Return the data set with these of its metrics."""
+        form = self.form.only_metrics(metrics)
+        return replace(self, recipe=replace(self.recipe, form=form), seen=replace(self.seen, witnesses=form))
 
     @property
     def n_rows(self) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, check_shape, floats, floats_or_missing, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import ROW, InputError, RowError, count_of, plain
+from pacbandits.errors import ROW, InputError, RowError, count_of, nearest, plain
 from pacbandits.records import log as late
 from pacbandits.records import parquet
 from pacbandits.records.columns import Columns, pop_floats, pop_integers, pop_matrix, pop_numbers_or_missing
@@ -26,6 +26,7 @@ from pacbandits.records.metrics import (
     AnyMetric,
     MetricSpec,
     check_metric_values,
+    metric_columns,
     metric_rewards,
     pop_stored_metrics,
     read_metrics,
@@ -472,11 +473,20 @@ class Log:
         (array([0.5, 0.1]), (0.0, 600.0))
         """
         rewards, ends = metric_rewards(self.metrics, self.metric_values, name, ratio=ratio)
-        return replace(self.without_metrics(), rewards=rewards, reward_range=ends)
+        return replace(self.only_metrics(()), rewards=rewards, reward_range=ends)
 
-    def without_metrics(self) -> Log:
-        """Return the log without its metrics."""
-        return replace(self, metrics=(), metric_values=None) if self.metrics else self
+    def only_metrics(self, metrics: Sequence[MetricSpec]) -> Log:
+        """Return the log with these of its metrics."""
+        listed = read_metrics(metrics)
+        if listed == self.metrics:
+            return self
+        if lost := [metric.spelt for metric in listed if metric not in self.metrics]:
+            known = [metric.spelt for metric in self.metrics]
+            raise InputError(f"'{plain(lost[0])}' is no metric of the log{nearest(lost[0], known)}")
+        columns = metric_columns(self.metrics)
+        places = [columns.index(column) for column in metric_columns(listed)]
+        values = None if self.metric_values is None or not listed else self.metric_values[:, places]
+        return replace(self, metrics=listed, metric_values=values)
 
     @classmethod
     def of(
