@@ -674,8 +674,9 @@ def digest_log(log: Log) -> str:
     """Return the digest of everything in a log that a certificate depends on."""
     least = () if log.least is None else (log.least,)
     known = () if log.known is None else ("known", log.known)
-    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *_units(log), *known)
-    return digest(chain(_described(log.contexts), columns, _metrics(log), _phi(log.contexts)))
+    rest = (*_units(log), *known, *_metrics(log))
+    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *rest)
+    return digest(chain(_described(log.contexts), columns, _phi(log.contexts)))
 
 
 def _metrics(log: Log) -> tuple[Part, ...]:
