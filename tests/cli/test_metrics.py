@@ -100,7 +100,7 @@ WRONG = [
     (["--metric", "minutes 0 600", "--features", "age,minutes"], "column 'minutes' is a metric, which comes after"),
     (["--metric", "variant"], "column 'variant' is the action"),
     ([*RAIL, "--control", "nobody"], "--control names 'nobody', which is no action"),
-    ([*RAIL, "--asymptotic"], "a guardrail needs a proof; leave out --guardrail, or --asymptotic"),
+    ([*RAIL, "--asymptotic"], "--guardrail needs a proof, and --asymptotic makes none"),
 ]
 
 

@@ -90,7 +90,7 @@ def test_metrics_are_sorted_with_their_rows_and_without_may_name_them():
         ({}, ["minutes 0 90"], "state the least and the largest that they can be, as in metrics='minutes 0 575'"),
         ({}, ["age/minutes 0 99 0 9"], "must lie in [0, 9]; values go from 15 to 575"),
         ({}, ["age/minutes 0 99 0 9"], "as in metrics='age/minutes 0 99 0 575'"),
-        ({"opened": ["often", "never"] * 25}, ["opened"], "holds text such as 'never', and a metric is a number"),
+        ({"opened": ["often", "never"] * 25}, ["opened"], "holds text such as 'never', but a metric must be a number"),
         ({"orders": [0] * N}, ["revenue/orders 0 500 0 20"], "divides by 'orders', which is 0 in all rows"),
         ({"orders": [*range(7), None, *range(42)]}, ["orders 0 50"], "column 'orders' has 1 missing value, in row 7"),
         ({"orders": [0.5, np.nan] * 25}, ["orders"], "column 'orders' must be finite, but row 1 (counted from 0)"),
@@ -117,7 +117,7 @@ def test_lines_of_files_are_named(tmp_path):
 
 def test_other_formats_have_no_metrics(tmp_path):
     (tmp_path / "log.dsjson").write_text("{}\n")
-    with pytest.raises(pb.InputError, match="columns of its own; leave out metrics"):
+    with pytest.raises(pb.InputError, match="fixed columns; leave out metrics"):
         pb.read_log(tmp_path / "log.dsjson", metrics=["returned"])
 
 
