@@ -89,6 +89,19 @@ def test_a_metric_that_was_a_feature_is_refused_for_the_same_log(run, test_csv, 
         pb.evaluate(test_csv, result, **SAID, metrics=["orders 0 9"])
 
 
+@pytest.mark.thorough
+def test_another_log_may_lack_the_metrics(run, test_csv, tmp_path):
+    proof, other = tmp_path / "proof.json", tmp_path / "other.csv"
+    assert run("certify", test_csv, *HOW, *MEASURED, *RAIL, "--certificate", proof)[0] == 0
+    rows = [line.split(",") for line in test_csv.read_text().splitlines()]
+    other.write_text("\n".join(",".join((*row[:3], row[4])) for row in rows) + "\n")  # age, variant, converted, minutes
+    code, out, err = run("evaluate", proof, other, "--json")
+    assert (code, json.loads(out)["own_log"]) == (0, False)
+    for name in ("minutes/orders", "returned"):
+        assert f"note: {other} lacks a column of '{name}', a metric of the certificate, which is left out\n" in err
+    assert err.count("note: ") == 2
+
+
 WRONG = [
     (["--guardrail", "clicks <= control + 0.01"], "there is no column 'clicks' for metric 'clicks'"),
     (["--guardrail", "minutes <= control + 5"], "this metric must lie in [0, 1]"),

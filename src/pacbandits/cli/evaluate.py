@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say_notices, show, status
+from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say, say_notices, show, status
 from pacbandits.cli.log_options import (
     ActionColumn,
     Clip,
@@ -31,6 +32,9 @@ from pacbandits.cli.log_options import (
     reading_options,
 )
 from pacbandits.errors import InputError, close_to, plain
+
+if TYPE_CHECKING:
+    from pacbandits.proofs import Proof
 
 
 @app.command("evaluate")
@@ -134,7 +138,7 @@ def evaluate_policy(
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
             _check_policy(policy)
-            proof = open_proof(Path(policy), log[0])
+            proof = _with_present_metrics(open_proof(Path(policy), log[0]), log[0])
             read = open_log(log[0], given, proof=proof)
             tell("computing values and gains")
             told = proof.reading.get("metrics", ())
@@ -158,6 +162,28 @@ def evaluate_policy(
         show(worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
     if worth.alarms:
         raise typer.Exit(PARTIAL)
+
+
+def _with_present_metrics(proof: Proof, log: Path) -> Proof:
+    """Return the certificate without metrics whose columns another log lacks, and say so on standard error."""
+    from pacbandits.logs.readers import LOG_FORMATS
+    from pacbandits.records.metrics import read_metrics
+    from pacbandits.records.parquet import read_table, suffix
+
+    listed = read_metrics(proof.reading.get("metrics", ()))
+    tables = [ending for form in LOG_FORMATS.values() if form.columns for ending in form.endings]
+    if not listed or not log.is_file() or suffix(log) not in tables:
+        return proof
+    table = read_table(log)
+    if "metrics" in table.about:
+        return proof
+    here = [metric for metric in listed if all(column.name in table.columns for column in metric.columns)]
+    for metric in listed:
+        if metric not in here:
+            name = plain(metric.name)
+            say(f"note: {log} lacks a column of '{name}', a metric of the certificate, which is left out", err=True)
+    rest = {name: value for name, value in proof.reading.items() if name != "metrics"}
+    return replace(proof, reading=rest | ({"metrics": [metric.to_json() for metric in here]} if here else {}))
 
 
 def _check_one(log: list[Path], engine: str | None) -> None:
