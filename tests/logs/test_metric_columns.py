@@ -76,6 +76,15 @@ def test_metrics_are_sorted_with_their_rows_and_without_may_name_them():
     assert "minutes" not in log.contexts.names
 
 
+def test_metrics_stay_with_their_rows_in_counted_blocks():
+    """Rows are then drawn in a random order, and some are left out."""
+    given = table(age=np.arange(N), minutes=10 * np.arange(N), site=["x", "y"] * (N // 2))
+    log = log_of(given, action="variant", reward="converted", block="site", metrics=["minutes 0 600"])
+    age = log.contexts.features[:, log.contexts.names.index("age")]
+    assert 0 < len(log) < N
+    assert np.array_equal(log.metric_values[:, 0], 10 * age / 600)
+
+
 @pytest.mark.parametrize(
     ("changes", "metrics", "words"),
     [

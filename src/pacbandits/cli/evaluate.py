@@ -12,9 +12,11 @@ import typer
 from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say, say_notices, show, status
 from pacbandits.cli.log_options import (
     ActionColumn,
+    Block,
     Clip,
     Engine,
     Metrics,
+    Order,
     PropensityColumn,
     RewardColumn,
     RewardRange,
@@ -65,6 +67,8 @@ def evaluate_policy(
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
+    block: Block = None,
+    order: Order = None,
     without: Without = None,
     metric: Metrics = None,
     engine: Engine = None,
@@ -108,6 +112,8 @@ def evaluate_policy(
         time=time,
         time_format=time_format,
         unit=unit,
+        block=block,
+        order=order,
         left_out=without,
         metrics=metric or (),
     )
