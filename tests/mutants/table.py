@@ -1023,6 +1023,12 @@ RECHECK = (
                 "records/test_phi.py::test_the_digest_of_a_log_sees_phi",
             ),
             (
+                "metrics",
+                "*known, *_metrics(log))",
+                "*known)",
+                "records/test_metrics.py::test_digests_cover_metrics_and_no_others_change",
+            ),
+            (
                 "shapes",
                 "sha.update(str(part.shape).encode())",
                 "pass",

@@ -46,6 +46,7 @@ from pacbandits.policies.constraints import without_feature
 from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records.metrics import Guardrail
 from pacbandits.records.policy import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model
 
@@ -60,7 +61,8 @@ class Request:
 
     restrict: a function that returns the restrictions for a log. control: the name of the action that is today's
     practice. improve: whether to prove the gain over it, and to recommend by that. block: the feature of the blocks of
-    a trial, which reward models may use and trees that are given by name may not.
+    a trial, which reward models may use and trees that are given by name may not. guardrails: limits to how
+    much worse than control the policy may be in metrics of the log.
     """
 
     policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
@@ -76,6 +78,14 @@ class Request:
     control: str | None = None
     improve: bool = True
     block: str | None = None
+    guardrails: tuple[Guardrail, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.guardrails and self.control is None:
+            raise InputError(
+                f"guardrail '{plain(self.guardrails[0].spelt)}' compares with control; say which action that is "
+                "(--control NAME)"
+            )
 
     def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
         """Return the class with its restrictions; raise InputError if the log does not fit the request.
@@ -90,6 +100,8 @@ class Request:
             check_distance_or_best(log, self.epsilon)
         if self.control is not None:
             action_number(self.control, log, of="--control")
+        for rail in self.guardrails:
+            rail.check(log.metrics)
         restrictions, policies = self.restrictions if self.restrict is None else self.restrict(log), self.policies
         if restrictions is not None:
             if not isinstance(policies, str):
