@@ -343,6 +343,11 @@ class Summary:
                 f"Recommendation: use {self.policy_words}. With {percent:g} % confidence it raises the mean "
                 f"{self.outcome} by at least {self.show_least(found.low)} over {control}{self._ordinarily()}."
             )
+        if (harmful := self._harmful(gain)) is not None:
+            return (
+                f"Recommendation: keep {control}. With {percent:g} % confidence {self.candidate_words(harmful)} raises the "
+                f"mean {self.outcome} by at least {self.show_least(harmful.low)}, but it violates a guardrail."
+            )
         best = max(gain.candidates, key=lambda one: one.estimate)
         if best.estimate <= 0:
             return f"Recommendation: keep {control}. No gain over it is proven, and no candidate is estimated to gain."
@@ -351,6 +356,11 @@ class Summary:
             f"estimated to bring {self.show_difference(best.estimate, sign=True)}, with {percent:g} % confidence at "
             f"least {self.show_difference(best.low, sign=True)}."
         )
+
+    def _harmful(self, gain: Improvement) -> Candidate | None:
+        """Return the candidate with a proven gain that is not recommended because of a guardrail, if there is one."""
+        barred = [one for one in gain.candidates if one.low > 0 and not one.allowed]
+        return max(barred, key=lambda one: one.low) if barred and gain.recommended is None else None
 
     def _ordinarily(self) -> str:
         """Return the estimate of the gain and the ordinary interval, in parentheses."""
@@ -376,12 +386,13 @@ class Summary:
         if found is not None:
             return tuple(f"Guardrail: {_guarded_words(one)}." for one in found.guarded)
         barred = [one for one in self.gain.candidates if not one.allowed]
-        return tuple(
+        said = (
             f"Guardrail of {self.candidate_words(one)}: {_guarded_words(each)}."
             for one in barred
             for each in one.guarded
             if each.state == VIOLATED
         )
+        return tuple(dict.fromkeys(said))
 
     def next_step(self) -> str:
         """Return what to do next: roll out, run longer and how long, or stop."""
@@ -393,6 +404,8 @@ class Summary:
         control = call(gain.control, self.actions)
         if gain.recommended is not None:
             return f"Next: roll out {self.policy_words}, and keep a small holdout on {control} to watch the gain."
+        if self._harmful(gain) is not None:
+            return "Next: find a variant without the harm, or decide that the gain is worth it and widen the guardrail."
         best = max(gain.candidates, key=lambda one: one.estimate)
         if best.estimate <= 0:
             return f"Next: stop, or test something else; {control} stays."
