@@ -430,6 +430,7 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
         exact=policies.exact,
         ordered=evidence.ordered,
         shuffled=evidence.shuffled,
+        by_content=evidence.shuffled,
         by_rule=evidence.by_rule,
         summed=evidence.limits is not None,
         limits=evidence.limits or RELEASED_LIMITS[0],

@@ -50,6 +50,12 @@ from pacbandits.verifier.rule import VerifiedRows, fewest_to_teach, follow_rule,
 from pacbandits.verifier.sums import read_rows
 from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth, led_wealth, log_wealth
 
+ORDER_AGAIN = "rows count in the order of their contents, whatever their order in the file"
+ORDER_TRUSTED = (
+    "nobody chose the order of the rows in the file by their rewards: this certificate shuffled the numbers of rows, "
+    "as earlier versions did; certify again, and the order of the file no longer matters"
+)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -154,6 +160,10 @@ def _with_rule(
         return verdict
     found = learn_again(c, rows, policies, contexts), follow_rule(c, rows, policies)
     faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
+    if c.by_content:
+        checked = (*checked, ORDER_AGAIN)
+    elif c.shuffled:
+        trusted = (*trusted, ORDER_TRUSTED)
     return replace(verdict, faults=faults, checked=checked, trusted=trusted)
 
 
@@ -290,7 +300,7 @@ class MemoryRows:
 
 def arrange_rows(c: Certificate, log: Log) -> MemoryRows:
     """Return the rows of a log as the certificate arranges them."""
-    early = order_log(log, ordered=c.ordered, shuffled=c.shuffled)
+    early = order_log(log, ordered=c.ordered, shuffled=c.shuffled, by_content=c.by_content)
     learning = c.learning if c.learning is not None and c.learning.spared else None
     told = early if learning is None else set_teaching_rows_apart(early, fewest=fewest_to_teach(learning.spec))
     _, rounds = np.unique(told.rounds, return_inverse=True)
