@@ -37,7 +37,7 @@ ROW_BYTES, KEY_BYTES, PLACE_BYTES = 16, 32, 8
 WORDS_PER_DIGEST = ROW_BYTES // 8
 ROWS_AT_A_TIME = 2**14  # by one core
 MAX_KEYED_ROWS = 2**20  # at a time, to save memory
-MEMORY_BYTES_PER_ROW = 72  # while rows are ordered: digests, their order, copies and places
+MEMORY_BYTES_PER_ROW = 80  # while rows are ordered: digests, their order, copies and places
 
 BLAKE_START = np.array(
     [

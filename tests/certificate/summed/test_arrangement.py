@@ -78,7 +78,7 @@ def test_shuffled_rows_count_as_in_memory(n, early):
 
 def test_rows_that_cannot_be_ordered_in_memory_are_refused_with_a_remedy():
     check_order_fits(10**6, free_bytes=MEMORY_BYTES_PER_ROW * 10**6)
-    with pytest.raises(InputError, match=r"order 1,000,000,000 rows .* 72\.0 GB .* 4\.0 GB are free.*(ordered)"):
+    with pytest.raises(InputError, match=r"order 1,000,000,000 rows .* 80\.0 GB .* 4\.0 GB are free.*(ordered)"):
         check_order_fits(10**9, free_bytes=4 * 10**9)
 
 
