@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+import pickle
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,11 @@ from pacbandits.certificate.content_order import (
 )
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, planned_ends, shuffled_by_number
 from pacbandits.certificate.summed.arrangement import in_content_order
-from pacbandits.engines import Local, LogSource
+from pacbandits.engines import ROWS_PER_BLOCK, Local, LogSource
 from pacbandits.records.contexts import Phi
 from pacbandits.records.log import digest_log
 from pacbandits.verifier.content_order import digests_of, log_by_content, place_by_digest
+from pacbandits.verifier.order import order_rows_by_content
 from tests.certificate.summed.cases import Scattered
 
 STAGES = pb.Trees.learn(pb.Contexts.of([[0.0], [1.0], [2.0], [3.0]], names=["stage"]), n_actions=2, depth=1)
@@ -199,6 +201,39 @@ def test_a_round_of_each_row_is_that_in_memory():
     places = found.places_of(0, log)
     assert np.array_equal(places[order[:200]], np.arange(200))
     assert (places[order[200:]] == -1).all()
+
+
+@dataclass(frozen=True)
+class Workers(Scattered):
+    """An engine whose workers share no memory with this process."""
+
+    def each(self, task, shared, jobs):
+        for job in reversed(list(jobs)):
+            yield pickle.loads(pickle.dumps(task(pickle.loads(pickle.dumps(shared)), job)))
+
+
+@dataclass(frozen=True, eq=False)
+class Elsewhere:
+    """Rows that only their source can read."""
+
+    log: pb.Log
+    n_rows: int
+
+    def blocks(self, first, last):
+        return LogSource(self.log).blocks(first, last)
+
+    def stripes(self, *, most_blocks):
+        return LogSource(self.log).stripes(most_blocks=1)
+
+
+def test_workers_of_a_cluster_find_the_same_order():
+    log = rich(ROWS_PER_BLOCK + 100)  # two blocks
+    source = Elsewhere(log, len(log))
+    mine, theirs = (in_content_order(source, early=50, engine=engine) for engine in (Workers(1), Local("stream")))
+    assert np.array_equal(mine.rounds, theirs.rounds)
+    assert np.array_equal(mine.first, theirs.first)
+    again = order_rows_by_content(LogSource(log.take(np.arange(300))), early=50, engine=Workers(2))
+    assert sorted(log.rewards[again.rows]) == sorted(log.rewards[order_by_content(log.take(np.arange(300)))[:50]])
 
 
 def table_of(log):
