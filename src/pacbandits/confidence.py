@@ -102,21 +102,12 @@ def oracle_confidence(delta: float, *, round_number: int, log_size: float) -> fl
     return round_confidence(delta, round_number=round_number, log_size=log_size / 2.0)
 
 
-def catoni_radius(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
-    """Return `√(2vL/(n − 2L))`: Catoni's mean of n values of variance ≤ v errs by more w.p. at most 2e^{−L}.
-
-    Catoni (2012, Proposition 2.4) with the α of `catoni_scale`, for n ≥ 4L. He proves it for all n > 2L; below 4L no
-    proof here uses a radius (gaps are cut instead), and it is infinite. The paper has n − L (corrections, row 25).
-    """
-    if samples < 4.0 * confidence:
-        return np.full_like(variance, np.inf)
-    return np.sqrt(2.0 * variance * confidence / (samples - 2.0 * confidence))
-
-
 def catoni_scale(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
-    """Return the α for which Catoni's mean has `catoni_radius` (n ≥ 4L): `√(2L (n − 2L)/(n² v))`; 0 where v is 0.
+    """Return the α of Catoni's mean, `√(2L (n − 2L)/(n² v))` for n ≥ 4L; 0 where v is 0.
 
-    With n < 4L, where no proof uses a radius, α is that of n = 4L, `√(1/(4v))`.
+    With it, the mean of n values of variance ≤ v errs by more than the radius `√(2vL/(n − 2L))` w.p. at most 2e^{−L}
+    (Catoni 2012, Proposition 2.4; the paper has n − L: corrections, row 25). He proves it for all n > 2L; with n < 4L
+    no proof here uses a radius (gaps are cut instead), and α is that of n = 4L, `√(1/(4v))`.
     """
     spare = max(1.0 - 2.0 * confidence / samples, 0.5)
     with np.errstate(divide="ignore"):
@@ -244,6 +235,21 @@ def unseen_share(samples: float, *, delta: float, log_size: float) -> float:
 # log analysed without an order may have one at a later analysis, and both proofs together may err with probability at
 # most δ.
 LEADERS_PART, UNION_PART = 0.8, 0.2
+# Where gains over control are proven: the share of δ of each candidate, and that of each policy that may be
+# recommended, for its distance from the best. Both are fixed before the first row (see `pacbandits.certificate.gains`).
+CONTROL_PART = 0.1
+
+
+def candidate_part(candidates: int) -> float:
+    """Return the share of δ of each candidate's gain over control, for one or two candidates."""
+    return 1.0 / candidates
+
+
+def recommended_part(*, control: bool, candidates: int) -> float:
+    """Return the share of δ of the distance from the best of control, or of each candidate."""
+    return CONTROL_PART if control else (1.0 - CONTROL_PART) / candidates
+
+
 # The share of δ for the first of several starts, and the share of the remainder for each later one.
 FIRST_START_PART, LATER_START_PART = 0.5, 0.3
 

@@ -13,6 +13,7 @@ import typer
 from pacbandits.cli.console import (
     PARTIAL,
     SINGLE_HELP,
+    AsJson,
     app,
     as_rate,
     check_output,
@@ -102,6 +103,19 @@ Control = Annotated[
 ]
 
 
+ImproveOn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ACTION",
+        help="Prove that the policy is better than this action, and by how much at least (default: --control).",
+    ),
+]
+BestOnly = Annotated[
+    bool,
+    typer.Option("--best-only", help="Prove only how close to the best the policy is, not its gain over --control."),
+]
+
+
 def restrictions_for(
     log: Log,
     *,
@@ -122,11 +136,11 @@ def restrictions_for(
         if given is not None
     ]
     if len(budgets) > 1:
-        raise InputError(f"one budget at a time: {' and '.join(budgets)} are {len(budgets)}; leave all but one out")
+        raise InputError(f"{' and '.join(budgets)} cannot be combined; leave all but one out")
     costs = {} if cost is None else _numbers(cost, option="--cost")
     if max_share is not None:
         if costs:
-            raise InputError("--max-share is of one action, and takes no --cost; write --max-share email=0.3")
+            raise InputError("--max-share limits one action and takes no --cost; write --max-share email=0.3")
         name, max_cost = _share(max_share, log)
         costs = {name: 1.0}
     return Restrictions(
@@ -146,7 +160,9 @@ def _share(words: str, log: Log) -> tuple[str, float]:
 
     name, equals, share = (part.strip() for part in words.rpartition("="))
     if not equals or ("," in name and name not in (log.action_names or ())):
-        raise InputError(f"--max-share is of one action, as in email=0.3 or email=30%, not '{plain(words)}'")
+        raise InputError(
+            f"--max-share must be one action with its share, such as email=0.3 or email=30%; got '{plain(words)}'"
+        )
     action_number(name, log, of="--max-share")
     return name, read_share(share, name)
 
@@ -161,7 +177,7 @@ def _numbers(words: str, *, option: str) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals:
-            raise InputError(f"{option} takes numbers by the names of actions, as in email=2.5, not '{plain(item)}'")
+            raise InputError(f"{option} must be an action with a number, such as email=2.5; got '{plain(item)}'")
     return found
 
 
@@ -191,6 +207,8 @@ def certify_log(
     reward_range: RewardRange = None,
     clip: Clip = False,
     control: Control = None,
+    improve_on: ImproveOn = None,
+    best_only: BestOnly = False,
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
@@ -277,21 +295,25 @@ def certify_log(
         Path | None,
         typer.Option(help="The plan of this trial, from [cyan]pacbandits plan --out[/], to compare the result with."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Find the best policy in the data of an A/B test and certify how close to optimal it is.
+    """Find the best policy in the data of an A/B test and prove what it gains.
 
     The table has one row per person or visit: features, the arm shown, and
     the outcome. Name these columns ([cyan]--action[/], [cyan]--reward[/]) and how
     people were assigned ([cyan]--split[/]).
+
+    With [cyan]--control[/] the first answer is how much the recommended policy
+    gains over it at least. Candidates are a rule of the class and one action
+    for everyone; if no gain is proven, the recommendation is to keep the control.
 
     The result is a proof, not an approximation: except with probability
     [cyan]--delta[/], no policy of the class is better by more than the printed
     ε. [cyan]--epsilon[/] asks for a certain ε; if the log does not support it,
     the command estimates how many more rows are needed.
 
-    Exit code 3 if the requested ε is not certified or if the data
-    contradict an assumption (an alarm: counts that do not fit the split,
+    Exit code 3 if no gain over [cyan]--control[/] is proven, if the requested ε
+    is not certified, or if the data contradict an assumption (an alarm: counts that do not fit the split,
     drift, or an empty interval). Alarms are printed first; resolve them first.
 
     [dim]Examples:
@@ -306,7 +328,7 @@ def certify_log(
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
-    from pacbandits.analysis import Request, analyse, is_streamed
+    from pacbandits.analysis import Request, analyse, improved_on, is_streamed
     from pacbandits.confidence import check_delta
     from pacbandits.planning import load_plan
     from pacbandits.report import certificate_document
@@ -317,9 +339,9 @@ def certify_log(
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
     check_engine(engine, scheduler=scheduler, workers=workers)
     if asymptotic and report is not None:
-        raise InputError("a report is of a proof; leave out --report, or --asymptotic")
+        raise InputError("--report needs a proof, and --asymptotic makes none; leave one of them out")
     if asymptotic and engine is not None:
-        raise InputError("--asymptotic takes all rows in memory; leave out --engine")
+        raise InputError("--asymptotic needs all rows in memory; leave out --engine")
     check_output(certificate)
     check_output(report)
     check_report(report)
@@ -341,6 +363,7 @@ def certify_log(
         position=position,
     )
     _check_contexts(contexts, log)
+    improved = improved_on(control, False if best_only else improve_on)
     restricting = {
         "smallest_leaf": smallest_leaf,
         "cost": cost,
@@ -348,7 +371,7 @@ def certify_log(
         "max_share": max_share,
         "max_treated": max_treated,
         "never": never,
-        "control": control,
+        "control": improved["control"],
     }
     request = Request(
         policies=policies,
@@ -359,7 +382,7 @@ def certify_log(
         ordered=ordered or time is not None,
         shuffle=shuffle,
         single=single,
-        control=control,
+        **improved,
     )
     if asymptotic:
         certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)
@@ -388,7 +411,7 @@ def certify_log(
         show(certificate_document(made, summary))
         if summary.happened:
             show(happened_document(summary.happened))
-    if not made.certified or summary.alarms:
+    if not result.proven or summary.alarms:
         raise typer.Exit(PARTIAL)
 
 
@@ -411,7 +434,7 @@ def certify_approximately(
     from pacbandits.report import asymptotic_document
 
     if len(log) > 1:
-        raise InputError(f"--asymptotic takes one file, and here are {len(log)}; join them")
+        raise InputError(f"--asymptotic takes one file, got {len(log)}; join them")
     order: dict[str, Any] = {"ordered": request.ordered, "shuffle": request.shuffle}
     with status() as tell:
         read = read_data(log, reading)
@@ -446,8 +469,8 @@ def _check_contexts(contexts: Path | None, log: list[Path]) -> None:
     """Raise if the contexts from before the experiment are the log itself."""
     if contexts is not None and contexts.exists() and any(one.exists() and contexts.samefile(one) for one in log):
         raise InputError(
-            "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
-            "the log will do"
+            "--contexts is the log itself, but must be from before the experiment; leave it out, and the first "
+            "rows of the log are used"
         )
 
 
