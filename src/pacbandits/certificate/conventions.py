@@ -40,6 +40,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
+from pacbandits.records.row_order import BY_BLOCK, COUNTED, says, stands_in_order
 from pacbandits.rewards.base import scrambled
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
@@ -75,10 +76,9 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     """Return a log in an order for sequential learning, if it has one; and whether its rows were shuffled.
 
     ordered: whether its rows stand in the order in which they occurred. shuffle: whether any order is valid; a log with
-    a fixed split, the same propensities in all rows, is shuffled by default.
+    a fixed split, the same propensities in all rows, or in all of a block, is shuffled by default.
     """
-    if ordered and shuffle:
-        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
+    ordered = stands_in_order(log.remarks, ordered=ordered, shuffle=shuffle)
     if (ordered or shuffle) and log.known is not None and not has_rounds(log):
         raise InputError(
             "the log tells that rewards came late, and has a single round, so that nothing tells which were known "
@@ -97,8 +97,9 @@ def rearrange(log: Log, *, ordered: bool, shuffle: bool, by_content: bool = True
         return first_visits(log) if has_rounds(log) else log
     if not shuffle:
         return in_blocks(log)
-    mixed = sorted_by_content(log) if by_content else shuffled_by_number(log)
-    return in_blocks(mixed, planned_ends(log.n_units))
+    if not says(log.remarks, COUNTED):  # these stand in the random order in which they were counted
+        log = sorted_by_content(log) if by_content else shuffled_by_number(log)
+    return in_blocks(log, planned_ends(log.n_units))
 
 
 def has_rounds(log: Log) -> bool:
@@ -107,8 +108,13 @@ def has_rounds(log: Log) -> bool:
 
 
 def has_fixed_split(log: Log) -> bool:
-    """Return whether every row of a log has the same propensities, which are all known."""
+    """Return whether every row of a log, or of a block, has the same propensities, which are all known.
+
+    Counted blocks also have a random order, in which their rows stand already.
+    """
     known = log.least is None and log.known is None and log.repeats.max() == 1
+    if says(log.remarks, BY_BLOCK) or says(log.remarks, COUNTED):
+        return bool(known)
     return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())
 
 

@@ -26,6 +26,7 @@ from pacbandits.engines.local import words_of_rows
 from pacbandits.errors import InputError
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.verifier.content_order import DIGEST_WORDS, digests_of, log_by_content, place_by_digest
 
 HASHES_AT_A_TIME = 2**20  # to save memory
@@ -99,7 +100,7 @@ def order_log(log: Log, *, ordered: bool, shuffled: bool, by_content: bool = Tru
         return log
     if log.repeats.max() > 1:
         raise InputError(REPEATED)
-    if shuffled:
+    if shuffled and not says(log.remarks, COUNTED):  # these were shuffled before they were counted
         by_number = np.argsort(hashed(_people(log).astype(np.uint64)), kind="stable")
         log = log_by_content(log) if by_content else log.take(by_number)
     ends = block_ends(log.n_units, shuffled=shuffled)

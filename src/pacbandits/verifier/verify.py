@@ -24,6 +24,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
 from pacbandits.records.log import digest_log
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, model_from_json, no_idea
 from pacbandits.verifier.figures import (
     WEALTH_ROUNDING,
@@ -167,7 +168,7 @@ def _with_rule(
     faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
     if c.by_content:
         checked = (*checked, ORDER_AGAIN)
-    elif c.shuffled:
+    elif c.shuffled and not says(c.remarks, COUNTED):  # the order of these is a part of how they were counted
         trusted = (*trusted, ORDER_TRUSTED)
     return replace(verdict, faults=faults, checked=checked, trusted=trusted)
 
