@@ -167,6 +167,7 @@ class Result:
             policies=self.policies,
             control=self.control,
             proof=proof,
+            rounds=self.found.rounds_of_sample(len(self.log)),
         )
 
     def report(self, path: str | Path) -> None:

@@ -642,6 +642,8 @@ class Certificate(Claim):
     exact: whether the argmax oracle is exact.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
     shuffled: whether that is their order after a shuffle.
+    by_content: whether rows were shuffled by their contents; False for certificates of earlier versions, which shuffled
+        the numbers of rows. A file records it if it is true.
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that a verifier can derive
         them again; else the trial fixed them.
     learning: how the policy class was learnt, if it was given by its name.
@@ -665,6 +667,7 @@ class Certificate(Claim):
     slack: float = 0.0
     ordered: bool = False
     shuffled: bool = False
+    by_content: bool = False
     by_rule: bool = False
     learning: Learning | None = None
     units: int | None = None
@@ -766,7 +769,7 @@ class Certificate(Claim):
             return digest_source(LogSource(log)) == self.digest
         if self.ordered and log.known is not None:  # altered: late rewards exclude blocks
             return False
-        cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled)
+        cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled, by_content=self.by_content)
         return digest_log(cut if self.learning is None else self.learning.set_apart(cut)) == self.digest
 
     def figures(self) -> Json:
@@ -789,6 +792,7 @@ class Certificate(Claim):
             "exact": self.exact,
             "ordered": self.ordered,
             "shuffled": self.shuffled,
+            **({"by_content": True} if self.by_content else {}),
             "units": self.units,
             "summed": self.summed,
             **({} if self.limits == RELEASED_LIMITS[0] else {"limits": self.limits.to_json()}),
@@ -820,6 +824,7 @@ class Certificate(Claim):
                 exact=fields.flag("exact"),
                 ordered=fields.flag("ordered"),
                 shuffled=fields.flag("shuffled"),
+                by_content="by_content" in given and fields.flag("by_content"),
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
                 units=None if given.get("units") is None else fields.whole_number("units", least=1),
@@ -829,6 +834,8 @@ class Certificate(Claim):
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")
+            if made.by_content and not made.shuffled:
+                raise InputError("rows stand in an order by their contents, but the certificate says no shuffle")
             if made.units is not None and made.units > made.samples:
                 raise InputError(f"{made.samples:,} interactions cannot be of {made.units:,} people")
             if len(set(made.experts)) < len(made.experts):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pacbandits.arrays import IntArray
 from pacbandits.certificate.alarms import look
 from pacbandits.certificate.certificate import (
     MODEL_GIVEN,
@@ -29,6 +30,7 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX
 from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
+from pacbandits.certificate.summed.arrangement import ByContent
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
 from pacbandits.certificate.summed.limits import LIMITS, RowLimits
@@ -142,6 +144,13 @@ class CertifiedLog:
     def measure(self) -> Worth | None:
         """Return bounds on the value and the gains of the certified policy; None if the log gives none."""
         return measure_policy(self.survey, self.certificate, model=self.model)
+
+    def rounds_of_sample(self, n_rows: int) -> IntArray | None:
+        """Return the round of every k-th row, so many in all; None if it follows from the log in memory."""
+        arrangement = self.survey.arrangement if isinstance(self.survey, Surveyed) else None
+        if not isinstance(arrangement, ByContent):
+            return None
+        return arrangement.rounds[:: -(-self.survey.rows // n_rows)].astype(np.int64)
 
     def sample(self) -> Log:
         """Return the rows from which shares and means are reported: all, or every k-th with a count of k."""

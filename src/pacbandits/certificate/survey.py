@@ -123,7 +123,7 @@ class LogInMemory:
     def certified(cls, certificate: Certificate, log: Log) -> LogInMemory:
         """Return the rows of a log as a certificate of it counts them."""
         c, part = certificate, certificate.of(log)
-        blocks = rearrange(part, ordered=c.ordered, shuffle=c.shuffled)
+        blocks = rearrange(part, ordered=c.ordered, shuffle=c.shuffled, by_content=c.by_content)
         made = cls(part, blocks, blocks, len(part), c.shuffled, has_rounds(part), c.ordered)
         return made.set_apart(c.learning)
 

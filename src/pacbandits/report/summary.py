@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray
+from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.alarms import by_gravity
 from pacbandits.certificate.certificate import (
@@ -345,8 +345,8 @@ class Summary:
             )
         if (harmful := self._harmful(gain)) is not None:
             return (
-                f"Recommendation: keep {control}. With {percent:g} % confidence {self.candidate_words(harmful)} raises the "
-                f"mean {self.outcome} by at least {self.show_least(harmful.low)}, but it violates a guardrail."
+                f"Recommendation: keep {control}. With {percent:g} % confidence {self.candidate_words(harmful)} raises "
+                f"the mean {self.outcome} by at least {self.show_least(harmful.low)}, but it violates a guardrail."
             )
         best = max(gain.candidates, key=lambda one: one.estimate)
         if best.estimate <= 0:
@@ -525,16 +525,18 @@ def summarise(
     policies: PolicyClass | None = None,
     control: int | None = None,
     proof: str | None = None,
+    rounds: IntArray | None = None,
 ) -> Summary:
     """Return the summary of a certificate and its log, for a report.
 
     worth: of `measure_worth`. source, outcome: the names of the log and of a reward. ahead, target: how many more rows
     would prove which distance. policies: the class, for the policy's cost if it has a budget. control: the number of
-    the action that the policy is compared with. proof: the name of the certificate's file.
+    the action that the policy is compared with. proof: the name of the certificate's file. rounds (n,): of the rows of
+    the log, if it is a sample of files.
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
-    held_out = rows_held_out(certificate, log)
+    held_out = rows_held_out(certificate, log, rounds=rounds)
     leaves = _leaves(policy, log if held_out is None else held_out, names) if isinstance(policy, TreePolicy) else ()
     if held_out is None:
         of = f"all {log.samples:,} rows, also those that chose the rule, so that these means may flatter it"
