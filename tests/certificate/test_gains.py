@@ -16,18 +16,21 @@ import pacbandits.certificate.certify as flow
 from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
 from pacbandits.certificate.certify import Request, certify_rows
 from pacbandits.certificate.choosing import validated_class
+from pacbandits.certificate.content_order import order_by_content
 from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.certificate.survey import LogInMemory
 from pacbandits.certificate.worth import decide_led, stakes_for
-from pacbandits.confidence import CONTROL_PART, candidate_part, recommended_part
+from pacbandits.confidence import CONTROL_PART, candidate_part, guardrail_part, recommended_part
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, Metric, Ratio
+from pacbandits.records.metrics import read_guardrail
 from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
+from pacbandits.verifier.content_order import content_order
 
 NAMES = ("today", "new", "other")
 
@@ -265,3 +268,90 @@ def test_the_size_of_a_rule_is_chosen_on_rows_that_did_not_choose_it():
     assert validated_class(draw(1000, 7, by_person=0.28), half, trees).depth >= 1
     assert [each.depth for each in trees.simpler()] == [0, 1]
     assert single_actions(3).simpler() == ()
+
+
+@cache
+def guarded() -> tuple[Log, Log]:
+    """A log with two metrics: `harm` rises by 0.1 with the better action, `minutes` (10 to 60) does not change."""
+    log, rng = draw(2500, 8, lift=0.25), np.random.default_rng(8)
+    harm = (rng.random(len(log)) < np.where(log.actions == 1, 0.15, 0.05)).astype(float)
+    metrics = (Metric("harm"), Metric("minutes", 10, 60))
+    whole = replace(log, metrics=metrics, metric_values=np.column_stack([harm, rng.random(len(log))]))
+    return whole, log
+
+
+def test_a_candidate_that_violates_a_guardrail_is_not_recommended():
+    log, _ = guarded()
+    for rails, states, chosen in (
+        (["minutes >= control * 0.8"], ["kept"], {RULE, ONE_ACTION}),
+        (["harm <= control + 0.1"], ["not proven yet"], {RULE, ONE_ACTION}),
+        (["harm <= control + 0.01", "minutes <= control + 10"], ["violated", "kept"], {CONTROL}),
+    ):
+        result = pb.certify(log, "trees:depth=0", control="today", guardrails=rails)
+        improvement = result.certificate.improvement
+        assert [one.state for one in improvement.candidates[-1].guarded] == states
+        assert improvement.chosen in chosen
+        assert result.verify().good
+        back = json.loads(json.dumps(result.certificate.to_json()))
+        assert Certificate.from_json(back).to_json() == back
+        assert sum("Guardrail" in line for line in result.answer.splitlines()) == (
+            1 if chosen == {CONTROL} else len(rails)
+        )
+    assert "but it violates a guardrail" in result.answer
+
+
+def test_guardrails_take_their_part_of_delta_from_gains():
+    log, plain = guarded()
+    free, bound = (
+        certified(rows, policies="trees:depth=0", guardrails=rails).certificate.improvement.candidates[-1]
+        for rows, rails in ((plain, ()), (log, (read_guardrail("harm <= control + 0.1"),)))
+    )
+    assert candidate_part(2, guardrails=3) * 2 + 2 * 3 * 2 * guardrail_part(2, guardrails=3) == pytest.approx(1.0)
+    assert bound.estimate - bound.low > free.estimate - free.low - 0.02
+    assert bound.guarded[0].low < 0.1 < bound.guarded[0].high
+
+
+@pytest.mark.parametrize("end", ["low", "high", "limit"])
+def test_forged_guardrails_are_refused(end):
+    log, _ = guarded()
+    result = pb.certify(log, "trees:depth=0", control="today", guardrails=["harm <= control + 0.1"])
+    made = result.certificate
+    better_by = {"low": 0.01, "high": -0.01, "limit": 0.05}[end]
+    changed = tuple(
+        replace(one, guarded=tuple(replace(each, **{end: getattr(each, end) + better_by}) for each in one.guarded))
+        for one in made.improvement.candidates
+    )
+    forged = replace(made, improvement=replace(made.improvement, candidates=changed))
+    assert result.verify().good
+    assert not pb.verify(forged, log, result.policies).good
+
+
+def test_false_verdicts_on_guardrails_are_rare():
+    """The true difference lies outside the bounds with probability δ at most, all bounds together."""
+    wrong, runs, delta = 0, 30, 0.4
+    for seed in range(runs):
+        log, rng = draw(400, 300 + seed), np.random.default_rng(seed)
+        log = replace(log, metrics=(Metric("harm"),), metric_values=(rng.random((400, 1)) < 0.1).astype(float))
+        rails = (read_guardrail("harm <= control"),)
+        found = certified(log, delta=delta, policies="trees:depth=0", guardrails=rails).certificate.improvement
+        wrong += any(not one.guarded[0].low <= 0.0 <= one.guarded[0].high for one in found.candidates)
+    assert wrong <= stats.binom.ppf(0.999, runs, delta)
+
+
+def test_a_ratio_and_a_stream_are_refused_for_guardrails():
+    log, _ = guarded()
+    whole = replace(log, metrics=(Ratio(*log.metrics),))
+    with pytest.raises(InputError, match="harm/minutes.*ratio"):
+        certified(whole, policies="trees:depth=0", guardrails=(read_guardrail("harm/minutes <= control"),))
+    request = Request(policies="trees:depth=0", control="today", guardrails=(read_guardrail("harm <= control"),))
+    with pytest.raises(InputError, match="harm.*leave out --engine"):
+        certify_rows(LogSource(log), request, engine=Local("stream"))
+
+
+def test_the_order_of_rows_depends_on_metrics_too():
+    """Rows that are equal but for a metric are different rows: who writes the file cannot deal out their values."""
+    log, _ = guarded()
+    other = replace(log, metric_values=log.metric_values[::-1])
+    assert not np.array_equal(*(order_by_content(one) for one in (log, other)))
+    for one in (log, other):
+        np.testing.assert_array_equal(order_by_content(one), content_order(one))

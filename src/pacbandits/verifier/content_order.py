@@ -45,6 +45,7 @@ def with_equal_bits(log: Log) -> Log:
         rewards=_alike(log.rewards),
         propensities=_alike(log.propensities),
         least=least if least is None else _alike(least),
+        metric_values=None if log.metric_values is None else _alike(log.metric_values),
     )
 
 
@@ -93,6 +94,8 @@ def _contents(log: Log) -> NDArray[np.int64]:
         parts.append(contexts.ids)
     if contexts.phi is not None:
         parts.append(_as_words(contexts.phi.array))
+    if log.metric_values is not None:
+        parts.append(_as_words(log.metric_values))
     return np.hstack([np.asarray(part, dtype="<i8").reshape(len(log), -1) for part in parts])
 
 
