@@ -24,7 +24,7 @@ from pacbandits.experiment import database as tables
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report, Value
 from pacbandits.experiment.assignments import Assigner, record_reports
 from pacbandits.experiment.chain import canonical
-from pacbandits.experiment.database import AlreadyThere, Database, microseconds, utc_now
+from pacbandits.experiment.database import AlreadyThere, Database, microseconds
 from pacbandits.experiment.exports import (
     ExperimentResult,
     Missed,
@@ -38,7 +38,7 @@ from pacbandits.experiment.exports import (
 from pacbandits.experiment.extra import exc
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import LiveDesign, Round
-from pacbandits.experiment.steering import Advancer, change_state, close_round, withdraw
+from pacbandits.experiment.steering import Advancer, change_state, close_round, note_restore, withdraw
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -65,7 +65,7 @@ class Experiment:
     protocol: the settings fixed at creation.
     """
 
-    def __init__(self, stored: StoredExperiment, *, clock: Clock = utc_now) -> None:
+    def __init__(self, stored: StoredExperiment, *, clock: Clock | None = None) -> None:
         self.database, self._stored, self._clock = stored.database, stored, clock
         self._assigner, self._advancer, self._missed = Assigner(stored), Advancer(stored), Missed(stored)
 
@@ -79,11 +79,12 @@ class Experiment:
 
     @classmethod
     def create(
-        cls, database: str | Path | Database, protocol: ExperimentProtocol, *, clock: Clock = utc_now
+        cls, database: str | Path | Database, protocol: ExperimentProtocol, *, clock: Clock | None = None
     ) -> Experiment:
         """Create an experiment with this protocol, which never changes again, and open its first round.
 
         database: an SQLite file, created if missing, or a URL `postgresql://…`.
+        clock: returns the time; by default the database's clock, so that several servers agree.
 
         Raises:
             AlreadyThere: If an experiment with that name exists.
@@ -95,7 +96,7 @@ class Experiment:
         plan = trial.design(state)
         if plan is None:
             raise InputError(f"an epsilon of {protocol.epsilon:g} is proven without an experiment; ask for less")
-        at = microseconds(clock())
+        at = base.clock() if clock is None else microseconds(clock())
         first = Round(
             number=0,
             kind="design",
@@ -117,6 +118,7 @@ class Experiment:
             contexts=pack_contexts(protocol.contexts),
             secret=secrets.token_bytes(32),
             created=at,
+            pseudonymous=1,
         )
         standing = Standing(protocol.name, COLLECTING, planned=first.planned, seen_until=at)
         try:
@@ -134,7 +136,7 @@ class Experiment:
         return cls(StoredExperiment.open(base, protocol.name), clock=clock)
 
     @classmethod
-    def open(cls, database: str | Path | Database, name: str, *, clock: Clock = utc_now) -> Experiment:
+    def open(cls, database: str | Path | Database, name: str, *, clock: Clock | None = None) -> Experiment:
         """Open the experiment with that name, in its current state.
 
         Raises:
@@ -221,9 +223,14 @@ class Experiment:
         """Exclude an action from now on; the claim then covers policies without it, at a smaller part of δ."""
         withdraw(self._stored, action, reason, at=self._now())
 
+    def note_restore(self, reason: str) -> None:
+        """Say in the event log that the database was restored from a backup; running servers then read it anew."""
+        note_restore(self._stored, reason, at=self._now())
+
     def status(self) -> Status:
         """Return the status: the last interim analysis, and the counts since then."""
-        return read_status(self._stored, self._missed, at=self._now())
+        now = self._now()
+        return read_status(self._stored, self._missed, at=self.database.clock() if now is None else now)
 
     def result(self) -> ExperimentResult:
         """Return the policy with the best claim so far, and its certificate."""
@@ -268,8 +275,9 @@ class Experiment:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _now(self) -> int:
-        return microseconds(self._clock())
+    def _now(self) -> int | None:
+        """Return the time in microseconds; None for the database's clock."""
+        return None if self._clock is None else microseconds(self._clock())
 
 
 def list_experiments(database: str | Path) -> tuple[str, ...]:

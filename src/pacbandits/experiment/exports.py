@@ -13,7 +13,7 @@ import numpy as np
 
 from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
-from pacbandits.experiment.chain import MARK_BYTES, mark_of
+from pacbandits.experiment.chain import MARK_BYTES
 from pacbandits.experiment.database import Connection, Row, spell
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import ENDLESS
@@ -324,7 +324,7 @@ def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -
 def _marks(connection: Connection, stored: StoredExperiment, count: int) -> Any:
     t = tables.assignments.c
     query = sa.select(t.unit).where(t.experiment == stored.name, t.row < count).order_by(t.row)
-    joined = b"".join(mark_of(stored.secret, unit) for unit in connection.execute(query).scalars())
+    joined = b"".join(stored.mark(unit) for unit in connection.execute(query).scalars())
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, MARK_BYTES)
 
 

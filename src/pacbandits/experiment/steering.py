@@ -9,7 +9,6 @@ import json
 import math
 import os
 import secrets
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -40,7 +39,7 @@ from pacbandits.records import Policy
 from pacbandits.trials.trial import TrialPlan, TrialState
 
 
-def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int) -> None:
+def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int | None) -> None:
     """Pause, resume or stop an experiment; raise NotCollecting unless it is in one of the states `of`.
 
     state: the new state. kind: kind of the log entry. of: states in which this is allowed.
@@ -55,7 +54,13 @@ def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *
         transaction.changes |= {"state": state, "reason": words if state in (PAUSED, STOPPED) else ""}
 
 
-def close_round(stored: StoredExperiment, reason: str, *, at: int) -> None:
+def note_restore(stored: StoredExperiment, reason: str, *, at: int | None) -> None:
+    """Say in the event log that the database was restored from a backup, so that processes read everything anew."""
+    with stored.writing(at=at) as transaction:
+        transaction.restart({"reason": check_reason(reason)}, transaction.standing.incarnation + 1)
+
+
+def close_round(stored: StoredExperiment, reason: str, *, at: int | None) -> None:
     """Close the open round now, so that the next one is designed from the data so far."""
     with stored.writing(at=at) as transaction:
         standing = transaction.standing
@@ -69,7 +74,7 @@ def close_round(stored: StoredExperiment, reason: str, *, at: int) -> None:
         transaction.open_round(now.continued(rows=standing.rows))
 
 
-def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int) -> None:
+def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int | None) -> None:
     """Exclude an action from now on."""
     protocol = stored.protocol
     if text(action, name="action") not in protocol.actions:
@@ -156,14 +161,18 @@ class Advancer:
     """Advances one experiment; caches the rows it has read."""
 
     def __init__(self, stored: StoredExperiment) -> None:
-        self._stored, self._history = stored, History(stored)
+        self._stored, self._history, self._incarnation = stored, History(stored), 0
         self._who = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._looked: tuple[int, int] | None = None  # usable rows and all rows at the last analysis
         self._alarmed = frozenset[str]()  # guardrail tests whose alarm was handled
         self._idle_at = (-1, 0)  # number of records and time when nothing was due
 
-    def advance(self, *, at: int, at_once: bool = False) -> bool:
-        """Do the work that is due; return whether there was any. at_once: analyse now, however few data are new."""
+    def advance(self, *, at: int | None, at_once: bool = False) -> bool:
+        """Do the work that is due; return whether there was any.
+
+        at: the time; by default that of the database's clock. at_once: analyse now, however few data are new.
+        """
+        at = self._stored.database.clock() if at is None else at
         closed = self._close_by_clock(at)
         if not (at_once or self._anything_due(at)):
             return closed
@@ -189,7 +198,10 @@ class Advancer:
     def snapshot(self, *, at: int) -> Snapshot:
         """Return the current snapshot."""
         with self._stored.reading() as connection:
-            sequence = self._stored.standing(connection).sequence
+            standing = self._stored.standing(connection)
+            sequence = standing.sequence
+            if standing.incarnation != self._incarnation:  # rows read before may have been lost
+                self._history, self._incarnation, self._looked = History(self._stored), standing.incarnation, None
             rounds = tuple(one for one in self._stored.rounds(connection) if one.sequence < sequence)
             return Snapshot(self._stored, self._history.read(connection), rounds, sequence, at)
 
@@ -218,7 +230,8 @@ class Advancer:
         """Take the lease and return the experiment's row; None if another process holds the lease."""
         with self._stored.writing(at=at) as transaction:
             standing = transaction.standing
-            if standing.design_until > at and standing.designer != self._who:
+            # A lease lasts LEASE_SECONDS: one that ends later was taken by a clock that was wrong, and is void.
+            if at < standing.design_until <= at + 2 * _LEASE and standing.designer != self._who:
                 return None
             transaction.changes |= {"designer": self._who, "design_until": at + _LEASE}
             return standing
@@ -230,7 +243,7 @@ class Advancer:
 
         def renew() -> None:
             while not over.wait(LEASE_SECONDS / 3):
-                self._set_lease(designer=self._who, design_until=time.time_ns() // 1000 + _LEASE)
+                self._set_lease(designer=self._who, design_until=self._stored.database.clock() + _LEASE)
 
         keeper = Thread(target=renew, daemon=True)
         keeper.start()
@@ -326,7 +339,7 @@ class Advancer:
             standing = transaction.standing
             now = self._stored.rounds(transaction.connection)[standing.round]
             same = now.kind == "continued" and now.design == snapshot.rounds[-1].design
-            if standing.state != COLLECTING or not same or json.loads(standing.withdrawn) != list(found.withdrawn):
+            if self._is_outdated(standing, found) or not same:
                 return
             new = Round(
                 number=now.number + 1,
@@ -345,6 +358,11 @@ class Advancer:
             )
             transaction.open_round(new)
 
+    def _is_outdated(self, standing: Standing, found: Found) -> bool:
+        """Return whether an analysis may no longer change the experiment: it is not collecting, or has changed."""
+        changed = json.loads(standing.withdrawn) != list(found.withdrawn) or standing.incarnation != self._incarnation
+        return standing.state != COLLECTING or changed
+
     def _certified(self, found: Found, look: Look, at: int) -> None:
         """Record the certification, and open a round that deploys the certified policy."""
         state = found.state
@@ -352,7 +370,7 @@ class Advancer:
         assert state.certificate is not None
         with self._stored.writing(at=at) as transaction:
             standing = transaction.standing
-            if standing.state != COLLECTING or json.loads(standing.withdrawn) != list(found.withdrawn):
+            if self._is_outdated(standing, found):
                 return  # the certified policy may use an action withdrawn meanwhile
             last = self._stored.rounds(transaction.connection)[standing.round]
             described = state.certificate.to_json()
@@ -380,6 +398,8 @@ class Advancer:
         if look.certificate is not None:
             certificate = look.certificate.to_json() | {"class": class_to_json(found.policies)}
         with self._stored.writing(at=at) as transaction:
+            if transaction.standing.incarnation != self._incarnation:
+                raise InputError("the database went back to an earlier state during the analysis; it is made again")
             look = replace(look, number=transaction.standing.look + 1)
             row = AnalysisRow(
                 experiment=self._stored.name,

@@ -61,13 +61,18 @@ Small = Annotated[int, SMALL]
 
 
 class ExperimentRow(NamedTuple):
-    """An experiment as created. contexts: serialised by `pacbandits.experiment.store.pack_contexts`."""
+    """An experiment as created.
+
+    contexts: serialised by `pacbandits.experiment.store.pack_contexts`.
+    pseudonymous: 1 if units are stored as keyed hashes.
+    """
 
     name: Annotated[str, KEY]
     protocol: str
     contexts: bytes
     secret: bytes
     created: int
+    pseudonymous: Small = 0
 
 
 class Standing(NamedTuple):
@@ -86,6 +91,7 @@ class Standing(NamedTuple):
     seen_until: time of the last record; no record has an earlier time afterwards, so a window that is over stays over.
     look: number of the last analysis.
     withdrawn: names of withdrawn actions, in JSON.
+    incarnation: how often the database went back to an earlier state, as after a restore from a backup.
     """
 
     name: Annotated[str, KEY]
@@ -105,6 +111,7 @@ class Standing(NamedTuple):
     seen_until: int = 0
     look: Small = 0
     withdrawn: str = "[]"
+    incarnation: Small = 0
 
 
 class AssignmentRow(NamedTuple):
@@ -114,6 +121,8 @@ class AssignmentRow(NamedTuple):
     visit: number of the unit's visit, from 0, if actions are drawn anew at each; one action for each unit and visit.
     holdout: 1 for units in the holdout.
     features, propensities: float64 in little-endian order.
+    unit: the unit, or its keyed hash in hexadecimal (`ExperimentRow.pseudonymous`).
+    nonce: part of the id, drawn with each transaction; '' for ids of the first version.
     """
 
     experiment: Annotated[str, KEY]
@@ -127,6 +136,7 @@ class AssignmentRow(NamedTuple):
     at: int
     features: bytes
     propensities: bytes
+    nonce: str = ""
 
     def sealed(self, mark: bytes) -> bytes:
         """Return the bytes that are hashed; mark: the keyed hash of the unit."""
@@ -228,7 +238,7 @@ _OF_THE_LOG = ("round", "action", "propensities")
 EXPORTED = {  # columns of an export, by those of assignments; of a unit, only its mark is exported
     name: name if name in _OF_THE_LOG else f"record_{name}"
     for name in columns_of(AssignmentRow)
-    if name not in ("experiment", "row", "unit")
+    if name not in ("experiment", "row", "unit", "nonce")
 }
 
 
