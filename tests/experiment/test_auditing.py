@@ -220,7 +220,9 @@ def test_units_stand_for_nobody_and_ids_cannot_be_guessed():
         assert not is_id(wrong, secret, 300, **about)
     assert not is_id(given, secret, 300, unit="u-17", nonce="00fe")
     assert not is_id(given, secret, 300, unit="u-18", nonce="00ff")
-    assert id_of(secret, 300, unit="u-17", nonce="") == id_of(secret, 300, unit="u-18", nonce="")  # of the first version
+    assert id_of(secret, 300, unit="u-17", nonce="") == id_of(
+        secret, 300, unit="u-18", nonce=""
+    )  # of the first version
     assert [row_in(one) for one in ("", "-", "x-1", "1" * 16 + "-a", "ä-1")] == [None] * 5
 
 

@@ -118,7 +118,7 @@ def test_the_description_has_every_body_error_and_example(played):
             for status, answer in operation["responses"].items():
                 if int(status) >= 400:
                     assert answer["content"]["application/json"]["schema"]["$ref"].endswith("ErrorAnswer")
-            keyed = path.startswith("/experiments")
+            keyed = path.startswith(("/experiments", "/keys"))
             assert operation["security"] == ([{"key": []}] if keyed else [])
             assert ("401" in operation["responses"]) is keyed
 

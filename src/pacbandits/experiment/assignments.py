@@ -266,7 +266,9 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
             for start in range(0, len(rows), ROWS_ASKED_AT_ONCE)
         ]
         ask = transaction.connection.execute
-        assigned: dict[int, tuple[int, str, str]] = {row: tuple(of) for some in asked for row, *of in ask(_ASSIGNED, some)}
+        assigned: dict[int, tuple[int, str, str]] = {
+            row: tuple(of) for some in asked for row, *of in ask(_ASSIGNED, some)
+        }
         known: dict[tuple[int, int], tuple[float, bool]] = {
             (row, kind): (float(value), bool(late)) for some in asked for row, kind, value, late in ask(_KNOWN, some)
         }

@@ -201,8 +201,9 @@ class Database:
         """
         found, skew = self._read_clock(connection)
         if abs(skew) > MAX_SKEW_SECONDS:
+            way = "ahead of" if skew > 0 else "behind"
             raise ClockSkew(
-                f"this server's clock is {abs(skew):,.0f} seconds {'ahead of' if skew > 0 else 'behind'} the database's, "
+                f"this server's clock is {abs(skew):,.0f} seconds {way} the database's, "
                 "so that nothing is written; synchronise both (NTP), then ask again"
             )
         return found

@@ -203,25 +203,29 @@ class Experiment:
         """
         return self._advancer.advance(at=self._now(), at_once=at_once)
 
-    def pause(self, reason: str) -> None:
-        """Accept no new units until `resume`; with sticky visits, known units still get their action."""
-        change_state(self._stored, PAUSED, "paused", reason, of=(COLLECTING, CERTIFIED), at=self._now())
+    def pause(self, reason: str, *, by: str = "") -> None:
+        """Accept no new units until `resume`; with sticky visits, known units still get their action.
 
-    def resume(self, reason: str) -> None:
+        by: who asked for it; the event log keeps it with the reason, here and in the other changes.
+        """
+        change_state(self._stored, PAUSED, "paused", reason, of=(COLLECTING, CERTIFIED), at=self._now(), by=by)
+
+    def resume(self, reason: str, *, by: str = "") -> None:
         """Accept units again after a pause."""
-        change_state(self._stored, COLLECTING, "resumed", reason, of=(PAUSED,), at=self._now())
+        change_state(self._stored, COLLECTING, "resumed", reason, of=(PAUSED,), at=self._now(), by=by)
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, *, by: str = "") -> None:
         """Accept no new units ever again; rewards may still arrive, and count."""
-        change_state(self._stored, STOPPED, "stopped", reason, of=(COLLECTING, CERTIFIED, PAUSED), at=self._now())
+        of = (COLLECTING, CERTIFIED, PAUSED)
+        change_state(self._stored, STOPPED, "stopped", reason, of=of, at=self._now(), by=by)
 
-    def close_round(self, reason: str) -> None:
+    def close_round(self, reason: str, *, by: str = "") -> None:
         """Close the open round now, so that the next one is designed from the data so far."""
-        close_round(self._stored, reason, at=self._now())
+        close_round(self._stored, reason, at=self._now(), by=by)
 
-    def withdraw(self, action: str, reason: str) -> None:
+    def withdraw(self, action: str, reason: str, *, by: str = "") -> None:
         """Exclude an action from now on; the claim then covers policies without it, at a smaller part of δ."""
-        withdraw(self._stored, action, reason, at=self._now())
+        withdraw(self._stored, action, reason, at=self._now(), by=by)
 
     def note_restore(self, reason: str) -> None:
         """Say in the event log that the database was restored from a backup; running servers then read it anew."""

@@ -59,8 +59,8 @@ CREATE TABLE service_keys (
 CREATE TABLE service_signing ("only" $serial NOT NULL, secret $bytes NOT NULL, PRIMARY KEY ("only"))
 """
 
-# nonce: part of an assignment's id, so that an id is never issued twice. incarnation: how often the database went back to
-# an earlier state. pseudonymous: whether units are stored as keyed hashes. Keys got an expiry time, a label, and the
+# nonce: part of an assignment's id, so that an id is never issued twice. incarnation: how often the database went back
+# to an earlier state. pseudonymous: whether units are stored as keyed hashes. Keys got an expiry time, a label, and the
 # origins of browsers that may use them; the scope write lost the permission to steer.
 _STEP_2 = """
 ALTER TABLE experiments ADD COLUMN pseudonymous INTEGER NOT NULL DEFAULT 0;

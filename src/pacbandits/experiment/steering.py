@@ -36,13 +36,16 @@ from pacbandits.experiment.store import (
 from pacbandits.experiment.stored_rows import AnalysisRow, Standing, check_reason
 from pacbandits.policies.registry import class_to_json
 from pacbandits.records import Policy
+from pacbandits.schema import Json
 from pacbandits.trials.trial import TrialPlan, TrialState
 
 
-def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int | None) -> None:
+def change_state(
+    stored: StoredExperiment, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int | None, by: str = ""
+) -> None:
     """Pause, resume or stop an experiment; raise NotCollecting unless it is in one of the states `of`.
 
-    state: the new state. kind: kind of the log entry. of: states in which this is allowed.
+    state: the new state. kind: kind of the log entry. of: states in which this is allowed. by: who asked for it.
     """
     words = check_reason(reason)
     with stored.writing(at=at) as transaction:
@@ -50,7 +53,7 @@ def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *
         number = transaction.standing.round
         if kind == "resumed" and stored.rounds(transaction.connection)[number].kind == "deployed":
             state = CERTIFIED
-        transaction.enter(kind, {"reason": words})
+        transaction.enter(kind, _steered({"reason": words}, by))
         transaction.changes |= {"state": state, "reason": words if state in (PAUSED, STOPPED) else ""}
 
 
@@ -60,7 +63,7 @@ def note_restore(stored: StoredExperiment, reason: str, *, at: int | None) -> No
         transaction.restart({"reason": check_reason(reason)}, transaction.standing.incarnation + 1)
 
 
-def close_round(stored: StoredExperiment, reason: str, *, at: int | None) -> None:
+def close_round(stored: StoredExperiment, reason: str, *, at: int | None, by: str = "") -> None:
     """Close the open round now, so that the next one is designed from the data so far."""
     with stored.writing(at=at) as transaction:
         standing = transaction.standing
@@ -70,11 +73,11 @@ def close_round(stored: StoredExperiment, reason: str, *, at: int | None) -> Non
             return
         if standing.round_rows == 0:
             raise InputError("nobody has taken part in the open round yet; it can be closed once somebody has")
-        transaction.enter("round closed", {"reason": check_reason(reason), "number": now.number})
+        transaction.enter("round closed", _steered({"reason": check_reason(reason), "number": now.number}, by))
         transaction.open_round(now.continued(rows=standing.rows))
 
 
-def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int | None) -> None:
+def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int | None, by: str = "") -> None:
     """Exclude an action from now on."""
     protocol = stored.protocol
     if text(action, name="action") not in protocol.actions:
@@ -90,7 +93,7 @@ def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int | No
         rounds = stored.rounds(transaction.connection)
         last = next(one for one in reversed(rounds) if isinstance(one.sampler, LiveDesign))
         assert isinstance(last.sampler, LiveDesign)
-        transaction.enter("withdrawn", {"action": action, "reason": check_reason(reason)})
+        transaction.enter("withdrawn", _steered({"action": action, "reason": check_reason(reason)}, by))
         # Planned for one unit, so that the next round is designed as soon as there are enough data.
         new: Round = replace(
             last,
@@ -104,6 +107,11 @@ def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int | No
         transaction.changes |= {"withdrawn": json.dumps(list(gone))}
         if standing.state == CERTIFIED:
             transaction.changes |= {"state": COLLECTING, "reason": ""}
+
+
+def _steered(body: Json, by: str) -> Json:
+    """Return the body of an entry with who asked for it, if that is known."""
+    return body | {"by": by} if by else body
 
 
 def _check(standing: Standing, states: tuple[str, ...], what: str) -> None:
@@ -136,12 +144,16 @@ def in_words(kind: str, body: dict[str, object]) -> str:
             return f"round {body['number']}: everybody gets what the certified policy says"
         return f"round {body['number']} begins, planned for {body['planned']:,}"
     if kind == "withdrawn":
-        return f"'{body['action']}' is withdrawn: {body['reason']}"
+        return f"'{body['action']}' is withdrawn{_by(body)}: {body['reason']}"
     if kind == "certified":
         return f"certified: {body['claim']}"
     if kind == "created":
         return "the experiment is created, and its protocol fixed"
-    return f"{kind}: {body['reason']}" if body.get("reason") else kind
+    return f"{kind}{_by(body)}: {body['reason']}" if body.get("reason") else kind
+
+
+def _by(body: dict[str, object]) -> str:
+    return f" by {body['by']}" if body.get("by") else ""
 
 
 # Automatic progress: close rounds, analyse the data, design the next round, certify.

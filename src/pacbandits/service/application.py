@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from pacbandits.errors import InputError
 from pacbandits.service import asking, steering
-from pacbandits.service.access import REFRESH_SECONDS, Keys, Service, shared_secret
+from pacbandits.service.access import REFRESH_SECONDS, Keys, Service, Sessions
 from pacbandits.service.documented import document, errors
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import UNFORESEEN, Gate
@@ -80,8 +80,7 @@ def create_app(
     app.include_router(_health(service))
     if find_spec(DASHBOARD) is not None:
         pages: Any = import_module(DASHBOARD)
-        secret = shared_secret(shelf.database)
-        app.include_router(pages.router_for(shelf.open, shelf.names, service.keys.scopes_of, secret=secret))
+        app.include_router(pages.router_for(shelf.open, shelf.names, Sessions(shelf.database, service.keys)))
     _answer_errors(app)
     document(app)
     return app

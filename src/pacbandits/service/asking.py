@@ -37,7 +37,7 @@ _REWARDS = cast(TypeAdapter[RewardAsk | RewardBatch], TypeAdapter(RewardBatch))
 
 
 class People:
-    """The handlers for assignments and rewards; they need a key with scope write."""
+    """The handlers for assignments and rewards; they need a key with scope assign."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -48,7 +48,7 @@ class People:
 
     async def assign(self, request: Scope, name: str, said: bytes) -> bytes:
         """Answer POST /experiments/NAME/assignments."""
-        grant = await self._service.admit(request, name, "write")
+        grant = await self._service.admit(request, name, "assign")
         asked = parse_either(said, _ASSIGNMENT, _ASSIGNMENTS, b"assignments")
         entries = asked.assignments if isinstance(asked, AssignmentBatch) else [asked]
         self._service.spend(grant, self._count(request, len(entries)))
@@ -66,7 +66,7 @@ class People:
 
     async def record(self, request: Scope, name: str, said: bytes) -> bytes:
         """Answer POST /experiments/NAME/rewards."""
-        grant = await self._service.admit(request, name, "write")
+        grant = await self._service.admit(request, name, "assign")
         asked = parse_either(said, _REWARD, _REWARDS, b"rewards")
         entries = asked.rewards if isinstance(asked, RewardBatch) else [asked]
         self._service.spend(grant, self._count(request, len(entries)))

@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from pacbandits.schema import Json
 from pacbandits.service.messages import (
+    AdminKeyAsk,
     AssignmentAsk,
     AssignmentBatch,
     ErrorAnswer,
@@ -17,6 +18,7 @@ from pacbandits.service.messages import (
     Reason,
     RewardAsk,
     RewardBatch,
+    RotationAsk,
     Withdrawal,
 )
 
@@ -28,11 +30,13 @@ BODIES: tuple[type[BaseModel], ...] = (
     Reason,
     Withdrawal,
     KeyAsk,
+    AdminKeyAsk,
+    RotationAsk,
     ExperimentAsk,
 )
 OPEN = ("/healthz", "/readyz", "/metrics")
 _ERRORS = {
-    401: "No key, or one that nobody made.",
+    401: "No key, or one that is not valid.",
     403: "The key does not open this.",
     404: "There is no such experiment, assignment or key.",
     409: "It is not the time for this: the experiment is paused or stopped, or it contradicts what is known.",

@@ -26,7 +26,7 @@ from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.records import Contexts
-from pacbandits.service.access import ADMIN_KEY_VARIABLE, Keys, Service
+from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, Service
 from pacbandits.service.application import create_app
 from pacbandits.service.event_log import Journal
 from pacbandits.service.limits import ServiceLimits
@@ -138,9 +138,7 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
     admin = os.environ.get(ADMIN_KEY_VARIABLE) or None
     app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal)
     service: Service = app.state.service
-    if not service.keys.has_admin:
-        key, _ = service.keys.make("", "admin")
-        print(f"the admin's key, shown only now: {key}")
+    _settle_admin(service.keys, from_environment=admin is not None)
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
     url = f"http://{host}:{listening.getsockname()[1]}"
     _prepare()
@@ -169,6 +167,17 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
             visitors.terminate()
         if worker is not None:
             worker.close()
+
+
+def _settle_admin(keys: Keys, *, from_environment: bool) -> None:
+    """Print a new admin key if there is none; with one from the environment, withdraw that of the first start."""
+    if not keys.has_admin:
+        print(f"the admin's key, shown only now: {keys.make('', ADMIN, label=FIRST_START)[0]}")
+    elif from_environment:
+        for one in keys.of(""):
+            if one.label == FIRST_START:
+                keys.withdraw(one.id)
+                print(f"the admin's key of the first start, pb_{one.id}_…, is withdrawn: {ADMIN_KEY_VARIABLE} is used")
 
 
 def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
@@ -256,11 +265,11 @@ def demo_protocol() -> ExperimentProtocol:
 
 
 def prepare(path: str | Path) -> str:
-    """Create the demonstration's experiment in a database, unless it exists; return a new key with scope write."""
+    """Create the demonstration's experiment in a database, unless it exists; return a new key to assign and read."""
     database = Database(path, create=True)
     if NAME not in database.names():
         Experiment.create(database, demo_protocol())
-    return Keys(database).make(NAME, "write")[0]
+    return Keys(database).make(NAME, "assign read")[0]
 
 
 def drive(url: str, key: str, path: str | Path) -> subprocess.Popen[bytes]:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import secrets
-import time
-import zlib
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
@@ -20,8 +14,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
-from pacbandits.errors import InputError, count_of
+from pacbandits.errors import InputError
 from pacbandits.schema import Json
+from pacbandits.service.access import EVERYTHING, SESSION_SECONDS
 from pacbandits.service.dashboard.pages import (
     ASSETS,
     address,
@@ -38,101 +33,52 @@ from pacbandits.service.dashboard.pages import (
 from pacbandits.service.dashboard.sentences import news
 from pacbandits.service.dashboard.status import JsonView
 
-# Sessions: a signed cookie with the readable experiments and the expiry time, without the key.
-#
-# The process in which a user signed in checks the key again every RECHECK_SECONDS, so a revoked key soon stops working.
-# Another process (a server with the same secret) relies on the signature until the session expires.
-
-
 COOKIE = "pacbandits-session"
-SESSION_SECONDS = 12 * 60 * 60
-RECHECK_SECONDS = 15
-MAX_COOKIE_CHARACTERS = 3_600  # browsers keep 4,096 with name and attributes
-MAX_REMEMBERED_KEYS = 10_000
-EVERYTHING = "*"  # stands for all experiments
-ADMIN = "admin"  # the scope of admin keys
-
-Scopes = Mapping[str, str]
 
 
-class Sessions:
-    """Creates and reads session cookies.
-
-    secret: signs the cookies; servers that share it accept one another's.
-    """
-
-    def __init__(
-        self, scopes_of: Callable[[str], Scopes], *, secret: bytes | None = None, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._scopes_of, self._clock = scopes_of, clock
-        self._secret = secret or secrets.token_bytes(32)
-        self._lock = Lock()
-        # By fingerprint of the key: the key, its scopes, and when they were read.
-        self._known: OrderedDict[str, tuple[str, Scopes, float]] = OrderedDict()
+class SessionStore(Protocol):
+    """Sessions of signed-in users, by their cookies."""
 
     def begin(self, key: str) -> str | None:
-        """Return the cookie for a key; None if the key has no access."""
-        scopes = self._ask(key)
-        if not scopes:
+        """Return the cookie of a new session; None if the key may read nothing."""
+        ...
+
+    def read(self, token: str | None) -> frozenset[str] | None:
+        """Return the names of the readable experiments, or EVERYTHING; None if the session is not valid."""
+        ...
+
+    def end(self, token: str | None) -> None:
+        """End a session."""
+        ...
+
+
+class MemorySessions:
+    """Sessions of one process, for an application of one's own; those of a service are in its database.
+
+    scopes_of: returns the scopes of a key as {experiment: scope}; asked at each request: sessions end with their key.
+    """
+
+    def __init__(self, scopes_of: Callable[[str], Mapping[str, str]]) -> None:
+        self._scopes_of = scopes_of
+        self._known: dict[str, tuple[str, float]] = {}
+
+    def begin(self, key: str) -> str | None:
+        """Return the cookie of a new session; None if the key may read nothing."""
+        if not self._scopes_of(key):
             return None
-        who = self._fingerprint(key)
-        self._remember(who, key, scopes)
-        return self._sealed({"who": who, "scopes": scopes, "until": int(self._clock()) + SESSION_SECONDS})
+        token, now = secrets.token_urlsafe(32), monotonic()
+        self._known = {one: held for one, held in self._known.items() if held[1] > now}
+        self._known[token] = key, now + SESSION_SECONDS
+        return token
 
-    def read(self, cookie: str | None) -> frozenset[str] | None:
-        """Return the names of the readable experiments; None if the cookie is invalid, expired or without access."""
-        session = self._opened(cookie or "")
-        if session is None or (session.number("until") or 0.0) <= self._clock():
-            return None
-        scopes = {name: str(scope) for name, scope in session.part("scopes").value.items()}
-        return frozenset(self._fresh(session.text("who"), scopes)) or None
+    def read(self, token: str | None) -> frozenset[str] | None:
+        """Return the names of the readable experiments; None if the session is not valid."""
+        key, until = self._known.get(token or "", ("", 0.0))
+        return frozenset(self._scopes_of(key)) or None if until > monotonic() else None
 
-    def _fresh(self, who: str, scopes: Scopes) -> Scopes:
-        """Return the current scopes of the key if this process knows it; else those of the cookie."""
-        with self._lock:
-            known = self._known.get(who)
-        if known is None:
-            return scopes
-        key, last, asked = known
-        if self._clock() - asked < RECHECK_SECONDS:
-            return last
-        now = self._ask(key)
-        self._remember(who, key, now)
-        return now
-
-    def _ask(self, key: str) -> Scopes:
-        """Return the scopes of a key by experiment; those of an admin key as one entry for all experiments."""
-        scopes = dict(self._scopes_of(key))
-        return {EVERYTHING: ADMIN} if ADMIN in scopes.values() else scopes
-
-    def _remember(self, who: str, key: str, scopes: Scopes) -> None:
-        with self._lock:
-            self._known[who] = (key, scopes, self._clock())
-            self._known.move_to_end(who)
-            while len(self._known) > MAX_REMEMBERED_KEYS:
-                self._known.popitem(last=False)
-
-    def _fingerprint(self, key: str) -> str:
-        return hmac.new(self._secret, b"key" + key.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
-
-    def _sealed(self, session: Json) -> str:
-        body = base64.urlsafe_b64encode(zlib.compress(json.dumps(session).encode())).decode()
-        cookie = f"{body}.{self._signature(body)}"
-        if len(cookie) > MAX_COOKIE_CHARACTERS:
-            many = count_of(len(session["scopes"]), "experiment")
-            raise InputError(f"this key opens {many}, more than one session can hold; use a key for fewer of them")
-        return cookie
-
-    def _opened(self, cookie: str) -> JsonView | None:
-        body, _, signature = cookie.rpartition(".")
-        if len(cookie) > MAX_COOKIE_CHARACTERS or not cookie.isascii():
-            return None
-        if not hmac.compare_digest(signature, self._signature(body)):
-            return None
-        return JsonView(json.loads(zlib.decompress(base64.urlsafe_b64decode(body))))
-
-    def _signature(self, body: str) -> str:
-        return hmac.new(self._secret, b"session" + body.encode(), hashlib.sha256).hexdigest()
+    def end(self, token: str | None) -> None:
+        """End a session."""
+        self._known.pop(token or "", None)
 
 
 PREFIX = "/dashboard"
@@ -173,21 +119,19 @@ class Shown(Protocol):
 def router_for(
     open_experiment: Callable[[str], Shown],
     names: Callable[[], Sequence[str]],
-    scopes_of: Callable[[str], Mapping[str, str]],
+    sessions: SessionStore,
     *,
-    secret: bytes | None = None,
     keep_seconds: float = KEEP_SECONDS,
 ) -> APIRouter:
     """Return the dashboard's router, to be included in an application; all its paths are below /dashboard.
 
     open_experiment: returns an experiment by name; raises InputError if there is none.
     names: returns the names of all experiments.
-    scopes_of: returns the scopes of a key as {experiment: scope}, empty for a wrong key; * stands for all experiments.
-    secret: signs sessions; servers behind one load balancer need the same. By default it is drawn at each start.
+    sessions: of signed-in users; servers behind one load balancer need the same.
     keep_seconds: how long a status is cached, for all viewers together.
     """
     recent = Recent(lambda name: JsonView(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
-    dashboard = _Dashboard(recent, names, Sessions(scopes_of, secret=secret))
+    dashboard = _Dashboard(recent, names, sessions)
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
     router.add_api_route("/assets/{name}", dashboard.asset, methods=["GET"])
     router.add_api_route("/sign-in", dashboard.ask_key, methods=["GET"])
@@ -244,7 +188,7 @@ class Recent:
 class _Dashboard:
     """The request handlers."""
 
-    def __init__(self, recent: Recent, names: Callable[[], Sequence[str]], sessions: Sessions) -> None:
+    def __init__(self, recent: Recent, names: Callable[[], Sequence[str]], sessions: SessionStore) -> None:
         self._recent, self._names, self._sessions = recent, names, sessions
 
     def asset(self, name: str) -> Response:
@@ -261,10 +205,7 @@ class _Dashboard:
         root, target = _root(request), form.get("target", "")
         if _is_foreign(request):
             return _html(sign_in_page(root, wrong=FOREIGN), status=403)
-        try:
-            cookie = self._sessions.begin(form.get("key", "").strip())
-        except InputError as error:
-            return _html(sign_in_page(root, wrong=str(error), target=target), status=403)
+        cookie = self._sessions.begin(form.get("key", "").strip())
         if cookie is None:
             return _html(sign_in_page(root, wrong=WRONG_KEY, target=target), status=403)
         answer = RedirectResponse(address(root, target) if target else root, status_code=303, headers=HEADERS)
@@ -283,6 +224,7 @@ class _Dashboard:
         root = _root(request)
         answer = RedirectResponse(f"{root}/sign-in", status_code=303, headers=HEADERS)
         if not _is_foreign(request):
+            self._sessions.end(request.cookies.get(COOKIE))
             answer.delete_cookie(COOKIE, path=root, httponly=True, samesite="strict")
         return answer
 
