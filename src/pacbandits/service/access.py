@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import secrets
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.database import Database
+from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import NOTES
@@ -283,8 +284,9 @@ def _readable(grant: Grant) -> frozenset[str] | None:
 
 
 MAX_BUCKETS = 10_000
+READING_SHARE = 0.25  # of the time of a thread, that one key may use for reading
 Asked = MutableMapping[str, Any]  # the ASGI scope of a request
-Said = TypeVar("Said")
+Said, Result = TypeVar("Said"), TypeVar("Result")
 
 
 @dataclass(eq=False)
@@ -352,18 +354,40 @@ class Service:
 
     def spend(self, grant: Grant, rows: int) -> None:
         """Count rows against a key's rate limit; raise Refusal (429) if it is exceeded."""
-        bucket = self._buckets.get(grant.id)
-        if bucket is None:
-            if len(self._buckets) >= MAX_BUCKETS:
-                self._buckets.clear()
-            bucket = self._buckets[grant.id] = Bucket(self.limits.rows_per_second, self.limits.burst_rows)
-        wait = bucket.take(rows)
+        wait = self._bucket(grant).take(rows)
         if wait:
             raise Refusal(
                 429,
                 f"this key may ask for {self.limits.rows_per_second:g} rows a second; ask again in {wait:.1f} seconds",
                 headers={"Retry-After": str(ceil(wait))},
             )
+
+    async def look(
+        self, grant: Grant, name: str, question: Callable[[Experiment], Result], *, export: bool = False
+    ) -> Result:
+        """Ask an experiment for something that takes time, and count that time against the key's rate limit.
+
+        A key may use READING_SHARE of the time of a thread: the rest of its limit is for assignments and rewards.
+        """
+        self.spend(grant, 1)
+
+        def timed(experiment: Experiment) -> Result:
+            begun = monotonic()
+            try:
+                return question(experiment)
+            finally:
+                seconds = monotonic() - begun
+                self._bucket(grant).charge(seconds * self.limits.rows_per_second / READING_SHARE)
+
+        return await (self.shelf.export(name, timed) if export else self.shelf.ask(name, timed))
+
+    def _bucket(self, grant: Grant) -> Bucket:
+        bucket = self._buckets.get(grant.id)
+        if bucket is None:
+            if len(self._buckets) >= MAX_BUCKETS:
+                self._buckets.clear()
+            bucket = self._buckets[grant.id] = Bucket(self.limits.rows_per_second, self.limits.burst_rows)
+        return bucket
 
 
 def _header(request: Asked, name: bytes) -> str:

@@ -42,6 +42,7 @@ _ERRORS = {
     409: "It is not the time for this: the experiment is paused or stopped, or it contradicts what is known.",
     410: "The reward came after its window: it is noted, and does not count.",
     413: "The body, or the batch, is too long.",
+    431: "The header is too long.",
     422: "What was asked is wrong; the sentence says what.",
     429: "Too much at once; Retry-After says when to ask again.",
     503: "The database does not answer, or the server ends; ask again.",

@@ -18,10 +18,12 @@ from pacbandits.service.messages import Refusal, refusal_of
 
 NOTES = "pacbandits.notes"  # fields of a request for the server log; never feature values
 UNFORESEEN = "something went wrong that should not have; the server's journal says where"
+MAX_DROPPED_BYTES = 2**16
 _BEFORE = "/experiments/"
 _JSON = (b"content-type", b"application/json")
 
-Answering = Callable[[Scope, str, bytes], Awaitable[bytes]]  # from ASGI scope, experiment name and body to the response
+Body = Callable[[], Awaitable[bytes]]  # reads a request's body
+Answering = Callable[[Scope, str, Body], Awaitable[bytes]]  # from ASGI scope, experiment name and body to the response
 
 
 @dataclass(eq=False)
@@ -31,7 +33,9 @@ class Passage:
     scope, receive, send: its ASGI scope and channels.
     most: maximum length of its body in bytes.
     left: bytes that the body may still have.
+    hold: counts bytes that are held; raises Refusal if those of all requests together are too many.
     status: HTTP status of the response; 0 before there is one.
+    whole: whether all of the body has arrived.
     """
 
     scope: Scope
@@ -39,12 +43,17 @@ class Passage:
     send: Send
     most: int
     left: int
+    hold: Callable[[int], None]
     status: int = 0
+    whole: bool = False
 
     async def counted(self) -> Message:
         """Receive the next part of the body; raise Refusal (413) if the body is too long."""
         message = await self.receive()
-        self.left -= len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        self.left -= size
+        self.whole = not message.get("more_body", False)
+        self.hold(size)
         if self.left < 0:
             raise _too_long(self.most)
         return message
@@ -71,6 +80,8 @@ class Passage:
         if self.status:
             return
         named = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
+        if not self.whole and _has_long_body(self.scope):
+            named.append((b"connection", b"close"))  # rather than read a body that nobody needs
         length = (b"content-length", b"%d" % len(body))
         await self.noted({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
         await self.noted({"type": "http.response.body", "body": body})
@@ -96,7 +107,7 @@ class Gate:
         straight: Mapping[str, Answering],
     ) -> None:
         self._app, self._meters, self._journal, self._straight = app, meters, journal, straight
-        self._most = limits.max_body_bytes
+        self._most, self._limits, self._held = limits.max_body_bytes, limits, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,13 +115,14 @@ class Gate:
             return
         started = perf_counter()
         scope[NOTES] = {}
-        passage = Passage(scope, receive, send, self._most, self._most)
+        passage = Passage(scope, receive, send, self._most, self._most, self._hold)
         name, word = self._find(scope)
         try:
+            _check_header(scope, self._limits.max_header_bytes)
             if _announced_bytes(scope) > self._most:
                 raise _too_long(self._most)
             if name:
-                await passage.answer(200, await self._straight[word](scope, name, await passage.body()))
+                await passage.answer(200, await self._straight[word](scope, name, passage.body))
             else:
                 await self._app(scope, passage.counted, passage.noted)
         except Exception as error:  # last resort: a message to the client, the place in the server log
@@ -119,6 +131,7 @@ class Gate:
                 self._journal.error("could not answer", error, route=_route(scope))
             await passage.refuse(refusal or Refusal(500, UNFORESEEN))
         finally:
+            self._held -= passage.most - passage.left
             seconds = perf_counter() - started
             route = f"{_BEFORE}{{name}}/{word}" if name else _route(scope)
             self._meters.answer(route, passage.status, seconds)
@@ -129,6 +142,14 @@ class Gate:
                 status=passage.status,
                 ms=round(1e3 * seconds, 2),
                 **scope[NOTES],
+            )
+
+    def _hold(self, size: int) -> None:
+        """Count bytes of bodies; raise Refusal (503) if all requests together hold too many."""
+        self._held += size
+        if self._held > self._limits.max_held_bytes:
+            raise Refusal(
+                503, "the server has too many large requests at once; ask again", headers={"Retry-After": "1"}
             )
 
     def _find(self, scope: Scope) -> tuple[str, str]:
@@ -146,6 +167,20 @@ def _announced_bytes(scope: Scope) -> int:
         if name == b"content-length":
             return int(value) if value.isdigit() else 0
     return 0
+
+
+def _has_long_body(scope: Scope) -> bool:
+    """Return whether a body may be longer than the server reads and drops to keep the connection."""
+    return _announced_bytes(scope) > MAX_DROPPED_BYTES or any(n == b"transfer-encoding" for n, _ in scope["headers"])
+
+
+def _check_header(scope: Scope, most: int) -> None:
+    """Raise Refusal (431) if the header is too large."""
+    size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+    if size > most:
+        raise Refusal(431, f"the header is longer than {most:,} bytes; send less")
 
 
 def _too_long(most: int) -> Refusal:

@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any, TypeVar
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
@@ -33,6 +35,7 @@ MAX_ROWS_A_COMMIT = 1_000
 GATHER_SECONDS = 0.006  # between starts of transactions under concurrent requests: each costs as much as many rows
 SEAL_SECONDS = 1.0  # after which the head of the chain is read again
 CLOSING_SECONDS = 30.0
+MAX_READERS = 4  # threads that read experiments for requests
 
 Assigned = Assignment | InputError
 
@@ -235,6 +238,9 @@ class Shelf:
         self._writers: dict[str, Writer] = {}
         self._readers: dict[str, Experiment] = {}
         self._lock = threading.Lock()
+        # Threads of their own: readers must not keep assignments from theirs.
+        self._readers_at_once, self._exports_at_once = CapacityLimiter(MAX_READERS), CapacityLimiter(1)
+        self._exports = 0  # of which one is made, and the others wait
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all experiments."""
@@ -256,7 +262,17 @@ class Shelf:
 
     async def ask(self, name: str, question: Callable[[Experiment], Result]) -> Result:
         """Call a slow function of an experiment in a thread and return its result."""
-        return await run_in_threadpool(lambda: question(self.open(name)))
+        return await run_sync(lambda: question(self.open(name)), limiter=self._readers_at_once)
+
+    async def export(self, name: str, write: Callable[[Experiment], Result]) -> Result:
+        """Call a function that exports an experiment, one at a time; raise Refusal (429) if too many wait."""
+        if self._exports > self._limits.max_exports:
+            raise Refusal(429, "too many exports are waiting; ask again later", headers={"Retry-After": "10"})
+        self._exports += 1
+        try:
+            return await run_sync(lambda: write(self.open(name)), limiter=self._exports_at_once)
+        finally:
+            self._exports -= 1
 
     def close(self) -> None:
         """Write the accepted jobs and close the database."""

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
@@ -19,6 +19,7 @@ from types import FrameType
 
 import numpy as np
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import worker
@@ -28,6 +29,7 @@ from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, La
 from pacbandits.records import Contexts
 from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, Service
 from pacbandits.service.application import create_app
+from pacbandits.service.connections import guarded, raise_descriptor_limit
 from pacbandits.service.event_log import Journal
 from pacbandits.service.limits import ServiceLimits
 
@@ -142,10 +144,11 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
     url = f"http://{host}:{listening.getsockname()[1]}"
     _prepare()
+    limits = replace(asked.limits, max_connections=raise_descriptor_limit(asked.limits))
     config = uvicorn.Config(
         app,
         loop="uvloop" if find_spec("uvloop") else "auto",
-        http="httptools" if find_spec("httptools") else "auto",
+        http=guarded(AutoHTTPProtocol, limits),
         ws="none",
         lifespan="on",
         access_log=False,

@@ -95,8 +95,8 @@ def _add_creating(router: APIRouter, service: Service) -> None:
 def _add_looking(router: APIRouter, service: Service) -> None:
     def add(path: str, summary: str, words: str, model: Any, look: Callable[[Experiment], Json]) -> None:
         async def answer(name: str, request: Request) -> Response:
-            service.spend(await service.admit(request.scope, name, "read"), 1)
-            return _answer(await service.shelf.ask(name, look))
+            grant = await service.admit(request.scope, name, "read")
+            return _answer(await service.look(grant, name, look))
 
         router.add_api_route(
             path,
@@ -119,7 +119,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
 
     async def export(name: str, request: Request) -> Response:
         """Export the event log as a Parquet file that `pacbandits certify` and `pacbandits verify` read."""
-        service.spend(await service.admit(request.scope, name, "read"), 1)
+        grant = await service.admit(request.scope, name, "read")
 
         def write(experiment: Experiment) -> Path:
             with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
@@ -131,7 +131,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
                 raise
             return path
 
-        path = await service.shelf.ask(name, write)
+        path = await service.look(grant, name, write, export=True)
         return FileResponse(
             path, media_type=PARQUET, filename="experiment.parquet", background=BackgroundTask(path.unlink)
         )
