@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_DATABASE = "pacbandits.db"
+REHEARSAL = "-rehearsal"  # what --rehearsal adds to the name
 experiments = typer.Typer(
     name="experiment",
     help="Experiments on live traffic: create one, show its state, pause, stop, export.",
@@ -39,6 +41,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 @experiments.command()
 def create(
     protocol: Annotated[Path, typer.Argument(help="A TOML file with the fixed settings; see docs/experiments.md.")],
+    rehearsal: Annotated[
+        bool,
+        typer.Option(
+            "--rehearsal",
+            help="Create a rehearsal instead, named NAME-rehearsal: an experiment of its own, for simulated visitors.",
+        ),
+    ] = False,
     database: DatabaseAt = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
@@ -49,6 +58,7 @@ def create(
 
     [dim]Examples:
     pacbandits experiment create checkout.toml
+    pacbandits experiment create checkout.toml --rehearsal
     pacbandits experiment create checkout.toml --database postgresql://shop@db/experiments[/]
     """
     from pacbandits.experiment.experiment import Experiment
@@ -58,6 +68,8 @@ def create(
     with status() as tell:
         tell("reading")
         made, remarks = read_protocol_with_remarks(protocol)
+        if rehearsal:
+            made = replace(made, name=f"{made.name}{REHEARSAL}", rehearsal=True)
         tell("designing the first round")
         with Experiment.create(database, made) as experiment:
             seal, figures = experiment.seal(), experiment.status().to_json()
@@ -67,7 +79,7 @@ def create(
         print_json({"protocol": made.published(), "digest": made.digest, "seal": seal.head, "status": figures})
         return
     rows = [
-        ("created", f"{made.name}, in {plain(database)}"),
+        ("created", f"{made.name}, in {plain(database)}" + ("; a rehearsal" if made.rehearsal else "")),
         ("actions", ", ".join(map(plain, made.actions)) + f"; the standard one is {plain(made.standard)}"),
         ("features", ", ".join(map(plain, made.contexts.names))),
         ("asked", f"a policy of {made.words} within {made.epsilon:g} of the best, δ = {made.delta:g}"),

@@ -100,6 +100,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
     figures: Json = {
         "alarms": _alarms(claim, found),
         "name": stored.name,
+        "rehearsal": p.rehearsal,
         "state": standing.state,
         "reason": standing.reason or None,
         "created": spell(stored.created),

@@ -36,7 +36,7 @@ from pacbandits.records.column_types import date_parts
 from pacbandits.records.columns import is_temporal
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.records.text_files import naming
-from pacbandits.schema import number, numbers, rate, text, texts, whole_number
+from pacbandits.schema import flag, number, numbers, rate, text, texts, whole_number
 
 MAX_BYTES = 2**20
 Table = dict[str, Any]
@@ -66,6 +66,7 @@ KEYS: dict[str, Read] = {
     "unknown_labels": text,
     "standard": text,
     "holdout": rate,
+    "rehearsal": flag,
 }
 LATE_KEYS: dict[str, Read] = {"rule": text, "window": read_duration, "missing": number}
 ROUND_KEYS: dict[str, Read] = {"hours": number}

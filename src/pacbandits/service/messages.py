@@ -244,6 +244,7 @@ class ExperimentAsk(Strict):
     unknown_labels: UnknownLabels | None = None
     standard: Words | None = None
     holdout: Number | None = None
+    rehearsal: bool | None = Field(None, description="For simulated people; `pacbandits experiment drive` needs it.")
     late: LateRewardsRequest | None = None
     rounds: RoundRule | None = None
     guardrail: GuardrailRequest | None = None
@@ -255,7 +256,7 @@ class ExperimentAsk(Strict):
             InputError: If a setting is invalid.
         """
         named = ("name", "actions", "policies", "epsilon", "delta", "algorithm", "seed", "visits", "unknown_labels")
-        given = {name: getattr(self, name) for name in (*named, "standard", "holdout")}
+        given = {name: getattr(self, name) for name in (*named, "standard", "holdout", "rehearsal")}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.reward_range is not None:
             options["reward_range"] = tuple(self.reward_range)

@@ -262,6 +262,7 @@ def demo_protocol() -> ExperimentProtocol:
         epsilon=0.05,
         seed=SEED,
         holdout=0.05,
+        rehearsal=True,
         late=LateRule("window", window_seconds=30),
         guardrail=GuardrailRule("complaint", 0.05),
     )
