@@ -16,7 +16,7 @@ import pytest
 from pacbandits.errors import InputError
 from pacbandits.service import server as supervising
 from pacbandits.service.client import Client, ServiceError
-from pacbandits.service.event_log import Journal
+from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.server import Serving, Supervised, serve
 from tests.service.cases import SOMEBODY, protocol
 from tests.service.servers import Server
@@ -97,7 +97,7 @@ def test_a_worker_that_ends_is_started_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(supervising, "start_worker", start)
     monkeypatch.setattr(supervising, "FIRST_PAUSE_SECONDS", 0.01)
-    supervised = Supervised(str(tmp_path / "x.db"), journal=Journal(io.StringIO()))
+    supervised = Supervised(str(tmp_path / "x.db"), journal=Journal(io.StringIO()), meters=Meters())
     try:
         for count in (1, 2):
             while len(started) < count:

@@ -24,8 +24,9 @@ from pacbandits.service.documented import document, errors
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import UNFORESEEN, Gate
 from pacbandits.service.limits import ServiceLimits
-from pacbandits.service.messages import HealthAnswer, Refusal, refusal_of
+from pacbandits.service.messages import HealthAnswer, ReadyAnswer, Refusal, refusal_of
 from pacbandits.service.open_experiments import Shelf
+from pacbandits.service.parts import Watch
 from pacbandits.version import __version__
 
 DESCRIPTION = "Experiments on live traffic that end with a policy and a proof: who gets what, and what came of it."
@@ -96,7 +97,7 @@ async def _keep_looking(service: Service) -> None:
 
 def _health(service: Service) -> APIRouter:
     router = APIRouter(tags=["health"])
-    well = {"status": "ok", "version": __version__}
+    well, watch = {"status": "ok", "version": __version__}, Watch(service.shelf.database)
 
     async def healthy() -> Response:
         """Return 200 if the server runs."""
@@ -107,21 +108,24 @@ def _health(service: Service) -> APIRouter:
     )
 
     async def ready() -> Response:
-        """Return 200 if the server accepts requests and its database responds."""
+        """Return 200 if the server accepts requests and stores what it answers; warnings name other parts that fail."""
         if service.stopping:
             raise Refusal(503, "the server is being shut down")
-        await run_in_threadpool(service.shelf.names)
-        return JSONResponse(well)
+        parts = await run_in_threadpool(watch.look)
+        if parts.faults:
+            raise Refusal(503, "; ".join(parts.faults))
+        return JSONResponse(well | {"warnings": list(parts.warnings)})
 
     router.get(
         "/readyz",
         summary="Is it ready?",
-        responses={200: {"model": HealthAnswer}, **errors(503)},
+        responses={200: {"model": ReadyAnswer}, **errors(503)},
         response_model=None,
     )(ready)
 
     async def metrics() -> Response:
         """Return the metrics for Prometheus; they name no experiment."""
+        service.meters.show(await run_in_threadpool(watch.look))
         return Response(service.meters.text(), media_type="text/plain; version=0.0.4")
 
     router.get(

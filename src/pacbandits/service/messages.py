@@ -408,11 +408,17 @@ class StatusAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """The server runs, or is ready."""
+    """The server runs."""
 
     model_config = ConfigDict(extra="forbid")
     status: Literal["ok"]
     version: str
+
+
+class ReadyAnswer(HealthAnswer):
+    """The server is ready: what it answers is stored."""
+
+    warnings: list[str] = Field(description="Other parts that fail, such as the worker process.")
 
 
 # Error responses: an HTTP status and a message for each error.

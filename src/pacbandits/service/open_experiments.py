@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
-from pacbandits.experiment.database import Database, UnknownExperiment, read_standing
+from pacbandits.experiment.database import ClockSkew, Database, UnknownExperiment, read_standing
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import check_experiment_name
 from pacbandits.service.event_log import Journal, Meters
@@ -164,7 +164,8 @@ class Writer:
         try:
             answers = store(jobs)
         except Exception as error:  # any error: the requests must be answered, and the thread must continue
-            if not isinstance(error, InputError):
+            if not isinstance(error, InputError) or isinstance(error, ClockSkew):
+                self._meters.write_errors.inc()
                 self._journal.error("could not write", error, rows=rows)
             answers = [error] * len(jobs)
         self._meters.commit_seconds.observe(perf_counter() - started)

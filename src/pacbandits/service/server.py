@@ -30,7 +30,7 @@ from pacbandits.records import Contexts
 from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, Service
 from pacbandits.service.application import create_app
 from pacbandits.service.connections import guarded, raise_descriptor_limit
-from pacbandits.service.event_log import Journal
+from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 
 # The worker process, which closes rounds, analyses and designs: started, restarted and ended by the server.
@@ -44,8 +44,8 @@ HEALTHY_SECONDS = 60.0  # a worker that ran longer is restarted after the shorte
 class Supervised:
     """A worker process for a database, restarted whenever it ends, until `close`."""
 
-    def __init__(self, database: str, *, journal: Journal) -> None:
-        self._database, self._journal = database, journal
+    def __init__(self, database: str, *, journal: Journal, meters: Meters) -> None:
+        self._database, self._journal, self._meters = database, journal, meters
         self._over = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._keep_running, name="pacbandits supervisor", daemon=True)
@@ -70,9 +70,14 @@ class Supervised:
             self._process = start_worker(self._database)
             if self._over.is_set():  # closed while the worker was starting
                 self._process.terminate()
+            if self._process.stderr is not None:
+                with self._process.stderr as lines:
+                    for line in lines:
+                        self._journal.relay(line.decode("utf-8", "replace"))
             code = self._process.wait()
             if self._over.is_set():
                 return
+            self._meters.worker_restarts.inc()
             self._journal.write("the worker ended", code=code)
             pause = (
                 FIRST_PAUSE_SECONDS
@@ -91,6 +96,7 @@ def start_worker(database: str) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", worker.__name__, "--parent", str(os.getpid())],
         env=os.environ | {worker.DATABASE_VARIABLE: database},
         stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,  # whatever it writes there becomes lines of the server log
         # Its own process group: a keyboard interrupt goes to the server, which then ends the worker. Not its own
         # session: Linux divides CPU time between sessions first, so niceness would have no effect.
         process_group=0,
@@ -157,7 +163,8 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    worker = Supervised(service.shelf.database.full_url, journal=journal) if asked.worker else None
+    url_of_database = service.shelf.database.full_url
+    worker = Supervised(url_of_database, journal=journal, meters=service.meters) if asked.worker else None
     print(f"serving on {url}", flush=True)
     visitors = _demonstrate(asked.database, url) if asked.demo else None
     # uvicorn handles signals while it runs, and raises them again when it is done; by then there is nothing left to do.
