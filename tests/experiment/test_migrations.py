@@ -24,7 +24,7 @@ from tests.stored.make import FOLDER
 STORED = FOLDER / "databases"  # dumps of databases: schema_N has taken N steps. A new step asks for a new dump
 HEADS = {
     1: "93054c60fc0a980d6bf8aa773b8c273f72e9f6eddb0188e7a3c8ad0d7da0becc",
-    2: "a1e0c30627e1ece75c3b02bc97ab18df4a8976d8c36a7d6ed42d342b1b423341",
+    2: "da453567bcf2fd857a107d94cf1860a82ad3aefc467fd0c79d613104eada705a",
 }
 VERSIONS = range(1, len(STEPS) + 1)
 PRETEND = "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'; CREATE INDEX by_at ON entries (at)"

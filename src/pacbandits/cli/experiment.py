@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_DATABASE = "pacbandits.db"
+SHELL = "the command line"  # who steered, in the event log
 REHEARSAL = "-rehearsal"  # what --rehearsal adds to the name
 experiments = typer.Typer(
     name="experiment",
@@ -35,6 +36,9 @@ DatabaseAt = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option(help="The reason, stored in the event log and visible to everyone.")]
+ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Open the SQLite file, such as a backup, without changing or upgrading it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
@@ -92,16 +96,18 @@ def create(
 
 
 @experiments.command("list")
-def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def list_all(database: DatabaseAt = DEFAULT_DATABASE, read_only: ReadOnly = False, as_json: AsJson = False) -> None:
     """List the experiments of a database with their state.
 
     [dim]Example:
     pacbandits experiment list --database checkout.db[/]
     """
-    from pacbandits.experiment.experiment import Experiment, list_experiments
+    from pacbandits.experiment.database import Database
+    from pacbandits.experiment.experiment import Experiment
     from pacbandits.report.experiment_report import experiments_document
 
-    found = [Experiment.open(database, name).status().to_json() for name in list_experiments(database)]
+    base = Database(database, read_only=read_only)
+    found = [Experiment.open(base, name).status().to_json() for name in base.names()]
     if as_json:
         print_json(found)
     elif found:
@@ -111,7 +117,9 @@ def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -
 
 
 @experiments.command("status")
-def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def show_status(
+    name: Name, database: DatabaseAt = DEFAULT_DATABASE, read_only: ReadOnly = False, as_json: AsJson = False
+) -> None:
     """Show the state of an experiment: certified result, progress, outcome of each action, alarms.
 
     The result is that of the last interim analysis. A service runs them by
@@ -122,7 +130,7 @@ def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: As
     """
     from pacbandits.report.experiment_report import status_document
 
-    with _open(database, name) as experiment:
+    with _open(database, name, read_only=read_only) as experiment:
         figures = experiment.status().to_json()
     if as_json:
         print_json(figures)
@@ -171,6 +179,7 @@ def export(
         ),
     ] = None,
     database: DatabaseAt = DEFAULT_DATABASE,
+    read_only: ReadOnly = False,
 ) -> None:
     """Export the event log with its hash chain as one Parquet file, which certify and verify read.
 
@@ -182,7 +191,7 @@ def export(
         check_output(target)
         if target is not None and target.suffix.lower() != ending:
             raise InputError(f"'{target}' must end in {ending}; name it {target.with_suffix(ending)}")
-    with status() as tell, _open(database, name) as experiment:
+    with status() as tell, _open(database, name, read_only=read_only) as experiment:
         tell("writing the record")
         experiment.export(path, look=look)
         if contexts is not None:
@@ -216,7 +225,7 @@ def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -
     pacbandits experiment pause checkout --reason "the payment page is down"[/]
     """
     with _open(database, name) as experiment:
-        experiment.pause(reason)
+        experiment.pause(reason, by=SHELL)
     say(f"{name} is paused; pacbandits experiment resume {name} goes on")
 
 
@@ -228,7 +237,7 @@ def resume(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) 
     pacbandits experiment resume checkout --reason "the payment page is back"[/]
     """
     with _open(database, name) as experiment:
-        experiment.resume(reason)
+        experiment.resume(reason, by=SHELL)
         state = experiment.status().state
     say(f"{name} is {state} again")
 
@@ -241,7 +250,7 @@ def stop(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) ->
     pacbandits experiment stop checkout --reason "the campaign is over"[/]
     """
     with _open(database, name) as experiment:
-        experiment.stop(reason)
+        experiment.stop(reason, by=SHELL)
     say(f"{name} is stopped; pacbandits experiment status {name} tells what is proven")
 
 
@@ -265,7 +274,7 @@ def withdraw(
 
     with _open(database, name) as experiment:
         before = experiment.protocol.trial(tuple(experiment.status().to_json().get("withdrawn", ())))[0].delta
-        experiment.withdraw(action, reason)
+        experiment.withdraw(action, reason, by=SHELL)
         gone = tuple(experiment.status().to_json().get("withdrawn", ()))
         after = experiment.protocol.trial(gone)[0].delta
         delta = experiment.protocol.delta
@@ -278,7 +287,58 @@ def withdraw(
     )
 
 
-def _open(database: str, name: str) -> Experiment:
+@experiments.command()
+def delete(
+    name: Name,
+    confirm: Annotated[str, typer.Option(help="The name again, as what is deleted cannot be brought back.")],
+    database: DatabaseAt = DEFAULT_DATABASE,
+) -> None:
+    """Delete an experiment with all its records and keys, for good. Its name cannot be used again.
+
+    Backups and exports keep what they have.
+
+    [dim]Example:
+    pacbandits experiment delete checkout --confirm checkout[/]
+    """
+    from pacbandits.experiment.experiment import delete_experiment
+
+    if confirm != name:
+        raise InputError(f"--confirm says '{plain(confirm)}', not '{plain(name)}'; nothing is deleted")
+    delete_experiment(database, name)
+    say(f"{name} is deleted; backups and exports keep what they have")
+
+
+@experiments.command("forget-units")
+def forget_units(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Delete the key by which units of a stopped experiment are hashed: nobody can then tell whose a row is.
+
+    The event log, its hash chain and the certificate stay valid. Features stay
+    as they are. Restart servers, which know the key until then.
+
+    [dim]Example:
+    pacbandits experiment forget-units checkout --reason "retention period over"[/]
+    """
+    with _open(database, name) as experiment:
+        experiment.forget_units(reason, by=SHELL)
+    say(f"the units of {name} are forgotten; restart servers that have it open")
+
+
+@experiments.command("note-restore")
+def note_restore(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Note in the event log that the database was restored from a backup. Running servers then read it anew.
+
+    Rewards of assignments that were lost are refused in any case.
+
+    [dim]Example:
+    pacbandits experiment note-restore checkout --reason "disk failure; backup of 3 May"[/]
+    """
+    with _open(database, name) as experiment:
+        experiment.note_restore(reason)
+    say(f"the event log of {name} says that it was restored")
+
+
+def _open(database: str, name: str, *, read_only: bool = False) -> Experiment:
+    from pacbandits.experiment.database import Database
     from pacbandits.experiment.experiment import Experiment
 
-    return Experiment.open(database, name)
+    return Experiment.open(Database(database, read_only=read_only), name)

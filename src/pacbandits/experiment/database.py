@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.extra import event, exc
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.migrations import bring_up_to_date
+from pacbandits.experiment.migrations import bring_up_to_date, check_up_to_date
 from pacbandits.experiment.stored_rows import (
     AnalysisRow,
     AssignmentRow,
@@ -77,6 +78,14 @@ service_keys = sa.Table(
     sa.Column("expires", sa.BigInteger, nullable=False),
     sa.Column("label", sa.Text, nullable=False),
     sa.Column("origins", sa.Text, nullable=False),
+)
+
+# Names of deleted experiments: a name is never used again, as other servers may still know what it stood for.
+deleted_experiments = sa.Table(
+    "deleted_experiments",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
 )
 
 # Sessions of the dashboard. id: SHA-256 of the cookie. key, digest: of the key that began it.
@@ -144,11 +153,13 @@ Row = Any  # of a result, whose columns are attributes
 class Database:
     """A database of experiments.
 
+    create: whether to create a missing SQLite file, which its owner alone may read.
+    read_only: open an SQLite file, such as a backup, without changing a byte of it or beside it.
     url: its URL without the password.
     engine: the SQLAlchemy engine.
     """
 
-    def __init__(self, given: str | Path, *, create: bool = False) -> None:
+    def __init__(self, given: str | Path, *, create: bool = False, read_only: bool = False) -> None:
         url = database_url(given)
         sqlite = url.get_backend_name() == "sqlite"
         if sqlite and not create and not Path(str(url.database)).exists():
@@ -158,6 +169,10 @@ class Database:
         self.url: str = url.render_as_string(hide_password=True)
         self.full_url: str = url.render_as_string(hide_password=False)
         options: dict[str, Any] = {"connect_args": {"timeout": LOCK_SECONDS}} if sqlite else {"pool_pre_ping": True}
+        if read_only:
+            if not sqlite:
+                raise InputError("--read-only is for SQLite files; give a user of PostgreSQL who may only read instead")
+            url = _read_only_url(Path(str(url.database)))
         try:
             self.engine = sa.create_engine(url, **options)
         except (exc.ArgumentError, ModuleNotFoundError) as error:
@@ -169,10 +184,13 @@ class Database:
         # forked process would close those of its parent.
         weakref.finalize(self, self.engine.dispose).atexit = False
         if sqlite:
-            event.listen(self.engine, "connect", _on_connect)
-            event.listen(self.engine, "begin", _on_begin)
+            event.listen(self.engine, "connect", _on_connect_to_read if read_only else _on_connect)
+            event.listen(self.engine, "begin", _on_begin_to_read if read_only else _on_begin)
         try:
-            bring_up_to_date(self.engine)
+            if read_only:
+                check_up_to_date(self.engine)
+            else:
+                bring_up_to_date(self.engine)
         except exc.DBAPIError as error:
             raise InputError(f"cannot open the database {plain(self.url)}: {plain(error.orig)}") from None
 
@@ -285,11 +303,29 @@ def _create_private(path: str) -> None:
             raise InputError(f"cannot make the database {plain(path)}: {plain(error.strerror or error)}") from None
 
 
+def _read_only_url(path: Path) -> Any:
+    """Return the URL of a file that is opened to read; without a log beside it, SQLite must not even make one."""
+    alone = not Path(f"{path}-wal").exists()
+    options = "mode=ro&immutable=1" if alone else "mode=ro"
+    return sa.make_url(f"sqlite:///file:{quote(str(path.absolute()))}?{options}&uri=true")
+
+
+def _on_connect_to_read(connection: Any, _: object) -> None:
+    """Refuse writes, and disable the driver's implicit transactions."""
+    connection.isolation_level = None
+    connection.execute("PRAGMA query_only=ON")
+
+
 def _on_connect(connection: Any, _: object) -> None:
     """Make SQLite durable, and disable the driver's implicit transactions, which begin too late."""
     connection.isolation_level = None
     for words in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-65536"):
         connection.execute(f"PRAGMA {words}")
+
+
+def _on_begin_to_read(connection: Any) -> None:
+    """Begin a transaction that takes no lock to write."""
+    connection.exec_driver_sql("BEGIN")
 
 
 def _on_begin(connection: Any) -> None:

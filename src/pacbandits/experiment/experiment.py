@@ -36,9 +36,10 @@ from pacbandits.experiment.exports import (
     write_export,
 )
 from pacbandits.experiment.extra import exc
+from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import LiveDesign, Round
-from pacbandits.experiment.steering import Advancer, change_state, close_round, note_restore, withdraw
+from pacbandits.experiment.steering import Advancer, change_state, close_round, forget_units, note_restore, withdraw
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -123,6 +124,7 @@ class Experiment:
         standing = Standing(protocol.name, COLLECTING, planned=first.planned, seen_until=at)
         try:
             with base.engine.begin() as connection:
+                _refuse_deleted(connection, protocol.name)
                 insert_many(connection, tables.experiments, [fixed])
                 insert_many(connection, tables.standings, [standing])
                 transaction = Transaction(connection, standing, at=at)
@@ -227,6 +229,14 @@ class Experiment:
         """Exclude an action from now on; the claim then covers policies without it, at a smaller part of δ."""
         withdraw(self._stored, action, reason, at=self._now(), by=by)
 
+    def forget_units(self, reason: str, *, by: str = "") -> None:
+        """Delete the key of the hashes by which units are stored, once the experiment is stopped.
+
+        Nobody can then tell whose a row is, nor report a reward; the event log, its chain and the certificate stay
+        valid. Other processes must be restarted to forget the key, too.
+        """
+        forget_units(self._stored, reason, at=self._now(), by=by)
+
     def note_restore(self, reason: str) -> None:
         """Say in the event log that the database was restored from a backup; running servers then read it anew."""
         note_restore(self._stored, reason, at=self._now())
@@ -282,6 +292,29 @@ class Experiment:
     def _now(self) -> int | None:
         """Return the time in microseconds; None for the database's clock."""
         return None if self._clock is None else microseconds(self._clock())
+
+
+def delete_experiment(database: str | Path | Database, name: str) -> None:
+    """Delete an experiment with all its records and keys, for good; its name is never used again.
+
+    Raises:
+        UnknownExperiment: If there is none.
+    """
+    base = database if isinstance(database, Database) else Database(database)
+    with base.writing(name) as (connection, _):
+        held = sa.select(tables.service_keys.c.id).where(tables.service_keys.c.experiment == name)
+        connection.execute(sa.delete(tables.service_sessions).where(tables.service_sessions.c.key.in_(held)))
+        for table in (tables.service_keys, tables.assignments, tables.outcomes, tables.entries, tables.looks):
+            connection.execute(sa.delete(table).where(table.c.experiment == name))
+        for table in (tables.standings, tables.experiments):
+            connection.execute(sa.delete(table).where(table.c.name == name))
+        connection.execute(sa.insert(tables.deleted_experiments), {"name": name, "at": base.now(connection)})
+
+
+def _refuse_deleted(connection: tables.Connection, name: str) -> None:
+    t = tables.deleted_experiments
+    if connection.execute(sa.select(t.c.name).where(t.c.name == name)).one_or_none() is not None:
+        raise AlreadyThere(f"there was an experiment '{plain(name)}', which was deleted; take another name")
 
 
 def list_experiments(database: str | Path) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ ALTER TABLE service_keys ADD COLUMN label TEXT NOT NULL DEFAULT '';
 ALTER TABLE service_keys ADD COLUMN origins TEXT NOT NULL DEFAULT '';
 UPDATE service_keys SET scope = 'assign read' WHERE scope = 'write';
 UPDATE service_keys SET label = 'first start' WHERE scope = 'admin';
+CREATE TABLE deleted_experiments (name TEXT NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (name));
 CREATE TABLE service_sessions (
     id TEXT NOT NULL, key TEXT NOT NULL, digest $bytes NOT NULL, until BIGINT NOT NULL, PRIMARY KEY (id)
 );
@@ -120,6 +121,23 @@ def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
         elif missing:
             connection.execute(sa.text(f"UPDATE pacbandits_schema SET steps = {len(steps)}"))
         return len(missing)
+
+
+def check_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> None:
+    """Raise InputError unless a database has run exactly these steps; change nothing."""
+    with engine.connect() as connection:
+        there = sa.inspect(connection).has_table("pacbandits_schema")
+        taken = (
+            connection.execute(sa.text("SELECT steps FROM pacbandits_schema")).scalar_one_or_none() if there else None
+        )
+        if taken is None:
+            raise InputError("this is no database of experiments")
+        if taken != len(steps):
+            word = "an older" if taken < len(steps) else "a newer"
+            raise InputError(
+                f"the database was made by {word} version of pacbandits (it has taken {taken} steps of {len(steps)}), "
+                "and cannot be read as it is; open a copy of it without --read-only, or use that version"
+            )
 
 
 def _complete_step_1(connection: Any) -> None:

@@ -19,6 +19,7 @@ from pacbandits.checks import text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.analyses import Found, GuardrailLook, GuardrailTest, Look, find_out, guardrail_of, look_at
+from pacbandits.experiment.chain import mark_of
 from pacbandits.experiment.database import Connection, NotCollecting, spell
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import ENDLESS, LOOK, Deployed, LiveDesign, Round, live, without
@@ -55,6 +56,23 @@ def change_state(
             state = CERTIFIED
         transaction.enter(kind, _steered({"reason": words}, by))
         transaction.changes |= {"state": state, "reason": words if state in (PAUSED, STOPPED) else ""}
+
+
+def forget_units(stored: StoredExperiment, reason: str, *, at: int | None, by: str = "") -> None:
+    """Replace the key of the hashes of units by a random one; units that are stored as they are, are hashed first."""
+    a, e = tables.assignments, tables.experiments
+    with stored.writing(at=at) as transaction:
+        _check(transaction.standing, (STOPPED,), "its units can be forgotten once it is stopped")
+        ask = transaction.connection.execute
+        fixed = ask(sa.select(e.c.secret, e.c.pseudonymous).where(e.c.name == stored.name)).one()
+        if not fixed.pseudonymous:
+            secret = bytes(fixed.secret)
+            for row, unit in ask(sa.select(a.c.row, a.c.unit).where(a.c.experiment == stored.name)).all():
+                hashed = mark_of(secret, unit).hex()
+                ask(sa.update(a).where(a.c.experiment == stored.name, a.c.row == row).values(unit=hashed))
+        forgotten = {"secret": secrets.token_bytes(len(fixed.secret)), "pseudonymous": 1}
+        ask(sa.update(e).where(e.c.name == stored.name).values(**forgotten))
+        transaction.enter("units forgotten", _steered({"reason": check_reason(reason)}, by))
 
 
 def note_restore(stored: StoredExperiment, reason: str, *, at: int | None) -> None:

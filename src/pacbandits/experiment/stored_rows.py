@@ -12,6 +12,7 @@ that default, so that the digests of older records do not change.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -331,7 +332,27 @@ def check_unit(unit: object) -> str:
     """Return a unit that can be stored; raise InputError for any other."""
     if not isinstance(unit, str) or not 0 < len(unit) <= MAX_UNIT_CHARACTERS or not _is_storable(unit):
         raise InputError(f"a unit is a text of 1 to {MAX_UNIT_CHARACTERS} characters, got {plain(unit)}")
+    if not unit.isascii() or not unit.isprintable():
+        hidden = next((one for one in unit if _is_invisible(one)), None)
+        if hidden is not None:
+            raise InputError(
+                f"a unit holds the invisible character U+{ord(hidden):04X}, so that it may look like another; remove it"
+            )
     return unit
+
+
+# Characters of other categories that Unicode calls default-ignorable: joiners, fillers and variation selectors.
+_IGNORABLE = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10), 0xFFA0)
+
+
+def _is_invisible(one: str) -> bool:
+    """Return whether a character shows nothing, or changes the direction of others."""
+    return (
+        unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp")
+        or (one != " " and one.isspace())
+        or ord(one) in _IGNORABLE
+        or 0xE0000 <= ord(one) < 0xE1000
+    )
 
 
 def check_reason(reason: object) -> str:

@@ -12,6 +12,7 @@ from pacbandits.service.messages import (
     AdminKeyAsk,
     AssignmentAsk,
     AssignmentBatch,
+    Deletion,
     ErrorAnswer,
     ExperimentAsk,
     KeyAsk,
@@ -32,6 +33,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     KeyAsk,
     AdminKeyAsk,
     RotationAsk,
+    Deletion,
     ExperimentAsk,
 )
 OPEN = ("/healthz", "/readyz", "/metrics")

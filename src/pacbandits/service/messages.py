@@ -66,7 +66,7 @@ def _check_duration(given: str) -> str:
 
 
 # An experiment's own functions check its limits, so that the service gives the same messages.
-_UNIT_SCHEMA = _text_schema(minLength=1, maxLength=MAX_UNIT_CHARACTERS, pattern=NO_NUL)
+_UNIT_SCHEMA = _text_schema(minLength=1, maxLength=MAX_UNIT_CHARACTERS, pattern=r"^[\x20-\x7e]*$")
 _WHY_SCHEMA = _text_schema(minLength=1, maxLength=MAX_REASON_CHARACTERS, pattern=NO_NUL)
 Unit = Annotated[str, AfterValidator(check_unit), _UNIT_SCHEMA]
 Name = Annotated[str, AfterValidator(check_experiment_name), _text_schema(pattern=NAME_PATTERN)]
@@ -154,6 +154,13 @@ class Withdrawal(Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "free shipping", "reason": "out of stock"}]})
     action: Words = Field(description="By its name.")
     reason: Why = Field(description="For the record, which keeps it.")
+
+
+class Deletion(Strict):
+    """The deletion of an experiment: of all its records and keys."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"confirm": "checkout"}]})
+    confirm: Words = Field(description="The name of the experiment again.")
 
 
 class KeyAsk(Strict):
@@ -392,6 +399,14 @@ class CreatedAnswer(BaseModel):
     experiment: str
     keys: list[KeyAnswer]
     seal: SealAnswer
+
+
+class DeletedAnswer(BaseModel):
+    """An experiment was deleted."""
+
+    model_config = ConfigDict(extra="forbid")
+    experiment: str
+    deleted: bool
 
 
 class StatusAnswer(BaseModel):

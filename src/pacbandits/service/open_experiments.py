@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.experiment.database import ClockSkew, Database, UnknownExperiment, read_standing
-from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.experiment.protocol import check_experiment_name
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
@@ -274,6 +274,16 @@ class Shelf:
             return await run_sync(lambda: write(self.open(name)), limiter=self._exports_at_once)
         finally:
             self._exports -= 1
+
+    def delete(self, name: str) -> None:
+        """Delete an experiment for good."""
+        _check_name(name)
+        delete_experiment(self.database, name)
+        with self._lock:
+            self._readers.pop(name, None)
+            writer = self._writers.pop(name, None)
+        if writer is not None:
+            writer.close()
 
     def close(self) -> None:
         """Write the accepted jobs and close the database."""

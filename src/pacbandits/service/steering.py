@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.experiment.database import spell
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import read_duration
@@ -24,6 +24,8 @@ from pacbandits.service.documented import READING, STEERING, body, errors
 from pacbandits.service.messages import (
     AdminKeyAsk,
     CreatedAnswer,
+    DeletedAnswer,
+    Deletion,
     ExperimentAsk,
     KeyAnswer,
     KeyAsk,
@@ -39,7 +41,7 @@ from pacbandits.service.messages import (
 )
 
 PARQUET = "application/vnd.apache.parquet"
-_EXPERIMENT = TypeAdapter(ExperimentAsk)
+_EXPERIMENT, _DELETION = TypeAdapter(ExperimentAsk), TypeAdapter(Deletion)
 _KEY, _ADMIN_KEY, _ROTATION = TypeAdapter(KeyAsk), TypeAdapter(AdminKeyAsk), TypeAdapter(RotationAsk)
 
 
@@ -82,6 +84,25 @@ def _add_creating(router: APIRouter, service: Service) -> None:
         service.spend(grant, 1)
         found = await run_in_threadpool(service.shelf.names)
         return _answer({"experiments": [name for name in found if grant.opens(name, "read")]})
+
+    async def delete(name: str, request: Request) -> Response:
+        """Delete an experiment with all its records and keys, for good. Needs an admin key and the name again."""
+        service.spend(await service.admit_admin(request.scope), 1)
+        asked = parse(await request.body(), _DELETION)
+        if asked.confirm != name:
+            raise Refusal(422, f"'confirm' must be '{plain(name)}', the name of what is deleted for good")
+        await run_in_threadpool(service.shelf.delete, name)
+        await run_in_threadpool(service.keys.refresh)
+        return _answer({"experiment": name, "deleted": True})
+
+    router.delete(
+        "/experiments/{name}",
+        summary="Delete an experiment",
+        tags=["experiments"],
+        responses={200: {"model": DeletedAnswer}, **STEERING},
+        openapi_extra=body(Deletion),
+        response_model=None,
+    )(delete)
 
     router.get(
         "/experiments",

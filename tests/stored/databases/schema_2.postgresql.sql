@@ -43,6 +43,7 @@ ALTER TABLE service_keys ADD COLUMN label TEXT NOT NULL DEFAULT '';
 ALTER TABLE service_keys ADD COLUMN origins TEXT NOT NULL DEFAULT '';
 UPDATE service_keys SET scope = 'assign read' WHERE scope = 'write';
 UPDATE service_keys SET label = 'first start' WHERE scope = 'admin';
+CREATE TABLE deleted_experiments (name TEXT NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (name));
 CREATE TABLE service_sessions (
     id TEXT NOT NULL, key TEXT NOT NULL, digest BYTEA NOT NULL, until BIGINT NOT NULL, PRIMARY KEY (id)
 );
