@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from pacbandits.errors import InputError
+from pacbandits.experiment.experiment import Experiment
 from pacbandits.service import server as supervising
 from pacbandits.service.client import Client, ServiceError
 from pacbandits.service.event_log import Journal, Meters
@@ -115,3 +116,16 @@ def test_what_is_missing_is_named(monkeypatch, command):
     monkeypatch.setattr("pacbandits.service.extra.find_spec", lambda name: None if name == "fastapi" else True)
     code, _, err = command("serve")
     assert (code, err) == (2, "pacbandits: pacbandits serve needs fastapi; pip install 'pacbandits[service]'\n")
+
+
+def test_the_first_assignment_needs_no_machine_code(tmp_path):
+    """A server that is started again after a crash answers at once, though the kernels are not compiled."""
+    from tests.experiment.cases import protocol as made
+
+    Experiment.create(tmp_path / "e.db", made()).close()
+    code = (
+        "import sys; from pacbandits.experiment.experiment import Experiment; from pacbandits import allocation\n"
+        "given = Experiment.open(sys.argv[1], 'checkout').assign({'age': 31, 'country': 'DE'}, unit='u')\n"
+        "assert given.new and not allocation._fill_rows.signatures and not allocation.fill_row.signatures"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "e.db")], check=True)

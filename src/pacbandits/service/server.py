@@ -21,6 +21,7 @@ import numpy as np
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from pacbandits.allocation import load_machine_code
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import worker
 from pacbandits.experiment.database import Database
@@ -150,6 +151,7 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
     url = f"http://{host}:{listening.getsockname()[1]}"
     _prepare()
+    threading.Thread(target=load_machine_code, name="pacbandits kernels", daemon=True).start()
     limits = replace(asked.limits, max_connections=raise_descriptor_limit(asked.limits))
     config = uvicorn.Config(
         app,
