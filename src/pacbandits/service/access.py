@@ -23,7 +23,7 @@ from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.service.event_log import Journal, Meters
-from pacbandits.service.gate import NOTES
+from pacbandits.service.gate import NOTES, header_of
 from pacbandits.service.limits import Bucket, ServiceLimits
 from pacbandits.service.messages import Refusal, sentence_of
 from pacbandits.service.open_experiments import Shelf
@@ -158,6 +158,14 @@ class Keys:
         grants = [one for one, _ in self._known.values() if experiment in (None, one.experiment)]
         return sorted(grants, key=lambda grant: (grant.created, grant.id))
 
+    def allows(self, experiment: str, origin: str) -> bool:
+        """Return whether a key of the experiment is for pages of this origin."""
+        return any(
+            origin in one.origins.split()
+            for one, _ in self._known.values()
+            if one.origins and one.experiment == experiment
+        )
+
     @property
     def has_admin(self) -> bool:
         """Return whether there is an admin key."""
@@ -269,6 +277,42 @@ class Sessions:
                 connection.execute(sessions.delete().where(sessions.c.id == _session(token)))
 
 
+PROXY_SECRET_VARIABLE, SIGN_IN_HEADER_VARIABLE = "PACBANDITS_PROXY_SECRET", "PACBANDITS_SIGN_IN_HEADER"
+SECRET_HEADER = "x-pacbandits-proxy-secret"
+
+
+@dataclass(frozen=True)
+class ProxySignIn:
+    """Sign-in by a proxy in front of the service, as with OpenID Connect: it names the user in a header.
+
+    header: the name of that header, which the proxy sets or removes on each request.
+    secret: that the proxy sends with it, so that nobody who reaches the server directly can claim to be a user.
+    """
+
+    header: str
+    secret: str
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> ProxySignIn | None:
+        """Return the sign-in that environment variables ask for; None if they ask for none."""
+        header, secret = (environment.get(one, "") for one in (SIGN_IN_HEADER_VARIABLE, PROXY_SECRET_VARIABLE))
+        if not header and not secret:
+            return None
+        if not header or len(secret) < MIN_ADMIN_KEY_CHARACTERS:
+            raise InputError(
+                f"sign-in by a proxy needs {SIGN_IN_HEADER_VARIABLE}, the header with the user's name, and "
+                f"{PROXY_SECRET_VARIABLE}, {MIN_ADMIN_KEY_CHARACTERS} characters or more that the proxy sends as "
+                f"{SECRET_HEADER}"
+            )
+        return cls(header.lower(), secret)
+
+    def read(self, headers: Mapping[str, str]) -> frozenset[str] | None:
+        """Return what a request's user may read: everything; None if the proxy has signed nobody in."""
+        given = headers.get(SECRET_HEADER, "")
+        known = hmac.compare_digest(_digest(given), _digest(self.secret))
+        return frozenset((EVERYTHING,)) if known and headers.get(self.header, "").strip() else None
+
+
 def _session(token: str) -> str:
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -317,6 +361,8 @@ class Service:
                 may = " and ".join(grant.scope.split())
                 raise Refusal(403, f"this key may only {may}; ask the admin for one with the scope '{scope}'")
             raise Refusal(403, f"this key is not for the experiment '{plain(name)}'")
+        if grant.origins and header_of(request, b"origin") not in grant.origins.split():
+            raise Refusal(403, f"this key is for pages of {grant.origins}, and this request is not from one")
         request[NOTES]["experiment"] = name
         return grant
 
@@ -329,7 +375,7 @@ class Service:
 
     async def holder(self, request: Asked) -> Grant:
         """Return the permissions of a request's key; raise Refusal if it is missing or unknown."""
-        kind, _, key = _header(request, b"authorization").partition(" ")
+        kind, _, key = header_of(request, b"authorization").partition(" ")
         if kind.lower() != "bearer" or not 0 < len(key) <= MAX_KEY_CHARACTERS:
             raise _unknown("a key is needed: send the header 'Authorization: Bearer KEY'")
         grant = self.keys.grant(key)
@@ -388,13 +434,6 @@ class Service:
                 self._buckets.clear()
             bucket = self._buckets[grant.id] = Bucket(self.limits.rows_per_second, self.limits.burst_rows)
         return bucket
-
-
-def _header(request: Asked, name: bytes) -> str:
-    for key, value in request["headers"]:
-        if key == name:
-            return value.decode("latin-1")
-    return ""
 
 
 def _unknown(sentence: str) -> Refusal:

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from pacbandits.errors import InputError
 from pacbandits.service import asking, steering
-from pacbandits.service.access import REFRESH_SECONDS, Keys, Service, Sessions
+from pacbandits.service.access import REFRESH_SECONDS, Keys, ProxySignIn, Service, Sessions
 from pacbandits.service.documented import document, errors
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import UNFORESEEN, Gate
@@ -39,6 +39,7 @@ def create_app(
     admin_key: str | None = None,
     limits: ServiceLimits | None = None,
     journal: Journal | None = None,
+    proxy: ProxySignIn | None = None,
 ) -> FastAPI:
     """Return the service over the experiments of a database, as an application for any ASGI server.
 
@@ -46,6 +47,7 @@ def create_app(
     admin_key: an admin key besides the stored ones; it is not stored.
     limits: limits on bodies, batches and rates.
     journal: the server log; by default it goes to standard error.
+    proxy: sign-in to the dashboard by a proxy in front of it.
 
     The application's `state.service` is the `Service` that its routes share, with the keys.
     """
@@ -75,13 +77,16 @@ def create_app(
     )
     app.state.service = service
     people = asking.People(service)
-    app.add_middleware(Gate, limits=limits, meters=meters, journal=journal, straight=people.routes())
+    app.add_middleware(
+        Gate, limits=limits, meters=meters, journal=journal, straight=people.routes(), allows=service.keys.allows
+    )
     app.include_router(asking.router_for(people))
     app.include_router(steering.router_for(service))
     app.include_router(_health(service))
     if find_spec(DASHBOARD) is not None:
         pages: Any = import_module(DASHBOARD)
-        app.include_router(pages.router_for(shelf.open, shelf.names, Sessions(shelf.database, service.keys)))
+        sessions = Sessions(shelf.database, service.keys)
+        app.include_router(pages.router_for(shelf.open, shelf.names, sessions, trusted=proxy.read if proxy else None))
     _answer_errors(app)
     document(app)
     return app

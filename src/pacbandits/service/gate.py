@@ -19,6 +19,11 @@ from pacbandits.service.messages import Refusal, refusal_of
 NOTES = "pacbandits.notes"  # fields of a request for the server log; never feature values
 UNFORESEEN = "something went wrong that should not have; the server's journal says where"
 MAX_DROPPED_BYTES = 2**16
+PREFLIGHT = {  # what a browser may send from the page of another origin, and for how long it may remember that
+    "Access-Control-Allow-Methods": "POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Max-Age": "600",
+}
 _BEFORE = "/experiments/"
 _JSON = (b"content-type", b"application/json")
 
@@ -36,6 +41,7 @@ class Passage:
     hold: counts bytes that are held; raises Refusal if those of all requests together are too many.
     status: HTTP status of the response; 0 before there is one.
     whole: whether all of the body has arrived.
+    origin: the origin of a page whose script may read the response; empty for none.
     """
 
     scope: Scope
@@ -46,6 +52,7 @@ class Passage:
     hold: Callable[[int], None]
     status: int = 0
     whole: bool = False
+    origin: str = ""
 
     async def counted(self) -> Message:
         """Receive the next part of the body; raise Refusal (413) if the body is too long."""
@@ -82,6 +89,8 @@ class Passage:
         named = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
         if not self.whole and _has_long_body(self.scope):
             named.append((b"connection", b"close"))  # rather than read a body that nobody needs
+        if self.origin:
+            named += [(b"access-control-allow-origin", self.origin.encode("latin-1")), (b"vary", b"origin")]
         length = (b"content-length", b"%d" % len(body))
         await self.noted({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
         await self.noted({"type": "http.response.body", "body": body})
@@ -95,6 +104,7 @@ class Gate:
     """An ASGI middleware.
 
     straight: handlers of the routes answered here, by the last word of POST /experiments/NAME/WORD.
+    allows: returns whether scripts of pages of an origin may use the routes answered here, by experiment and origin.
     """
 
     def __init__(
@@ -105,9 +115,10 @@ class Gate:
         meters: Meters,
         journal: Journal,
         straight: Mapping[str, Answering],
+        allows: Callable[[str, str], bool],
     ) -> None:
         self._app, self._meters, self._journal, self._straight = app, meters, journal, straight
-        self._most, self._limits, self._held = limits.max_body_bytes, limits, 0
+        self._most, self._limits, self._held, self._allows = limits.max_body_bytes, limits, 0, allows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -122,6 +133,12 @@ class Gate:
             if _announced_bytes(scope) > self._most:
                 raise _too_long(self._most)
             if name:
+                origin = header_of(scope, b"origin")
+                if origin and self._allows(name, origin):
+                    passage.origin = origin
+                if scope["method"] == "OPTIONS":
+                    await passage.answer(204 if passage.origin else 403, b"", PREFLIGHT if passage.origin else None)
+                    return
                 await passage.answer(200, await self._straight[word](scope, name, passage.body))
             else:
                 await self._app(scope, passage.counted, passage.noted)
@@ -155,11 +172,19 @@ class Gate:
     def _find(self, scope: Scope) -> tuple[str, str]:
         """Return the experiment and the word of a route answered here; empty texts for any other route."""
         path: str = scope["path"]
-        if scope["method"] == "POST" and path.startswith(_BEFORE):
+        if scope["method"] in ("POST", "OPTIONS") and path.startswith(_BEFORE):
             name, _, word = path[len(_BEFORE) :].partition("/")
             if word in self._straight:
                 return name, word
         return "", ""
+
+
+def header_of(scope: Scope, name: bytes) -> str:
+    """Return the value of a request's header; empty if it has none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return value.decode("latin-1")
+    return ""
 
 
 def _announced_bytes(scope: Scope) -> int:

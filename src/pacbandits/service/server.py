@@ -28,7 +28,7 @@ from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.records import Contexts
-from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, Service
+from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, ProxySignIn, Service
 from pacbandits.service.application import create_app
 from pacbandits.service.connections import guarded, raise_descriptor_limit
 from pacbandits.service.event_log import Journal, Meters
@@ -145,7 +145,8 @@ def serve(asked: Serving) -> None:
 def _serve(asked: Serving, listening: socket.socket) -> None:
     journal = Journal()
     admin = os.environ.get(ADMIN_KEY_VARIABLE) or None
-    app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal)
+    proxy = ProxySignIn.from_environment(os.environ)
+    app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal, proxy=proxy)
     service: Service = app.state.service
     _settle_admin(service.keys, from_environment=admin is not None)
     host = f"[{asked.host}]" if ":" in asked.host else asked.host

@@ -121,6 +121,7 @@ def router_for(
     names: Callable[[], Sequence[str]],
     sessions: SessionStore,
     *,
+    trusted: Callable[[Mapping[str, str]], frozenset[str] | None] | None = None,
     keep_seconds: float = KEEP_SECONDS,
 ) -> APIRouter:
     """Return the dashboard's router, to be included in an application; all its paths are below /dashboard.
@@ -128,10 +129,11 @@ def router_for(
     open_experiment: returns an experiment by name; raises InputError if there is none.
     names: returns the names of all experiments.
     sessions: of signed-in users; servers behind one load balancer need the same.
+    trusted: returns what the headers of a request allow to read, if a proxy signs users in.
     keep_seconds: how long a status is cached, for all viewers together.
     """
     recent = Recent(lambda name: JsonView(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
-    dashboard = _Dashboard(recent, names, sessions)
+    dashboard = _Dashboard(recent, names, sessions, trusted)
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
     router.add_api_route("/assets/{name}", dashboard.asset, methods=["GET"])
     router.add_api_route("/sign-in", dashboard.ask_key, methods=["GET"])
@@ -188,8 +190,14 @@ class Recent:
 class _Dashboard:
     """The request handlers."""
 
-    def __init__(self, recent: Recent, names: Callable[[], Sequence[str]], sessions: SessionStore) -> None:
-        self._recent, self._names, self._sessions = recent, names, sessions
+    def __init__(
+        self,
+        recent: Recent,
+        names: Callable[[], Sequence[str]],
+        sessions: SessionStore,
+        trusted: Callable[[Mapping[str, str]], frozenset[str] | None] | None,
+    ) -> None:
+        self._recent, self._names, self._sessions, self._trusted = recent, names, sessions, trusted
 
     def asset(self, name: str) -> Response:
         """Return a static file: public, and cached by browsers, as its URL contains a hash."""
@@ -262,7 +270,8 @@ class _Dashboard:
         return _fragment(request, experiment_inside(_root(request), name, status), news(status))
 
     def _allowed(self, request: Request) -> frozenset[str] | None:
-        return self._sessions.read(request.cookies.get(COOKIE))
+        by_proxy = None if self._trusted is None else self._trusted(request.headers)
+        return by_proxy or self._sessions.read(request.cookies.get(COOKIE))
 
     def _status(self, name: str, allowed: frozenset[str]) -> JsonView | None:
         """Return the status of an experiment; None if it does not exist, or the key may not read it."""
