@@ -330,7 +330,8 @@ def _readable(grant: Grant) -> frozenset[str] | None:
 MAX_BUCKETS = 10_000
 READING_SHARE = 0.25  # of the time of a thread, that one key may use for reading
 Asked = MutableMapping[str, Any]  # the ASGI scope of a request
-Said, Result = TypeVar("Said"), TypeVar("Result")
+Said = TypeVar("Said")
+Result = TypeVar("Result")
 
 
 @dataclass(eq=False)

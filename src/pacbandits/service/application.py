@@ -86,7 +86,15 @@ def create_app(
     if find_spec(DASHBOARD) is not None:
         pages: Any = import_module(DASHBOARD)
         sessions = Sessions(shelf.database, service.keys)
-        app.include_router(pages.router_for(shelf.open, shelf.names, sessions, trusted=proxy.read if proxy else None))
+        app.include_router(
+            pages.router_for(
+                shelf.open,
+                shelf.names,
+                sessions,
+                trusted=proxy.read if proxy else None,
+                versions=shelf.versions,
+            )
+        )
     _answer_errors(app)
     document(app)
     return app

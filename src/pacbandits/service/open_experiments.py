@@ -17,9 +17,11 @@ from anyio.to_thread import run_sync
 from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
+from pacbandits.experiment import database as tables
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.experiment.database import ClockSkew, Database, UnknownExperiment, read_standing
 from pacbandits.experiment.experiment import Experiment, delete_experiment
+from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import check_experiment_name
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
@@ -246,6 +248,13 @@ class Shelf:
     def names(self) -> tuple[str, ...]:
         """Return the names of all experiments."""
         return self.database.names()
+
+    def versions(self) -> dict[str, tuple[int, int]]:
+        """Return the numbers of records and analyses of all experiments, by name."""
+        t = tables.standings.c
+        with self.database.reading() as connection:
+            found = connection.execute(sa.select(t.name, t.sequence, t.look)).all()
+        return {row.name: (row.sequence, row.look) for row in found}
 
     def open(self, name: str) -> Experiment:
         """Return an experiment, to read or steer it."""

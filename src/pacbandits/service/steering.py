@@ -287,7 +287,7 @@ def _add_keys(router: APIRouter, service: Service) -> None:
             path,
             answer,
             methods=[method],
-            status_code=next(iter(responses)),
+            status_code=201 if 201 in responses else 200,
             summary=summary,
             tags=["keys"],
             responses=responses,

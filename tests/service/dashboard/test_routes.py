@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from urllib.parse import quote
 
@@ -213,3 +214,32 @@ def test_however_many_watch_a_status_is_asked_for_once_in_a_while(shop):
 
 def test_the_api_is_described_without_pages(shop):
     assert shop.app().openapi()["paths"] == {}
+
+
+def test_the_list_is_searched_and_has_what_is_urgent_first(client, shop):
+    sign_in(client, ADMIN_KEY)
+    for state in ("stopped", "certified", "collecting"):
+        shop.statuses[f"b-{state}"] = statuses.created(f"b-{state}") | {"state": state}
+    shop.statuses["b-alarm"] = statuses.created("b-alarm") | {"alarms": ["actions were not drawn as logged"]}
+    page = client.get("/dashboard?q=B-").text
+    assert re.findall(r">(b-\w+)</a>", page) == ["b-alarm", "b-collecting", "b-certified", "b-stopped"]
+    assert "checkout</a>" not in page
+    assert 'value="B-"' in page
+    assert "/dashboard/parts?q=B-" in page
+    assert "checkout</a>" not in client.get("/dashboard/parts?q=b-").text
+    nothing = client.get("/dashboard?q=zzz%3Cb%3E").text
+    assert "zzz<b>" not in nothing
+    assert "No experiment has “zzz&lt;b&gt;” in its name" in nothing
+
+
+def test_the_list_reads_again_only_what_has_changed(shop):
+    versions, read = dict.fromkeys(shop.statuses, 1), []
+    shop.open, opened = (lambda name: read.append(name) or opened(name)), shop.open
+    client = Client(shop.app(versions=lambda: versions))
+    sign_in(client, ADMIN_KEY)
+    client.get("/dashboard")
+    assert len(read) == len(shop.statuses)
+    read.clear()
+    versions["checkout"] = 2
+    client.get("/dashboard")
+    assert read == ["checkout"]

@@ -30,7 +30,7 @@ from pacbandits.service.dashboard.pages import (
     missing_page,
     sign_in_page,
 )
-from pacbandits.service.dashboard.sentences import news
+from pacbandits.service.dashboard.sentences import news, urgency
 from pacbandits.service.dashboard.status import JsonView
 
 COOKIE = "pacbandits-session"
@@ -82,9 +82,11 @@ class MemorySessions:
 
 
 PREFIX = "/dashboard"
+UNCHANGED_SECONDS = 60.0  # for which the list shows a status without new records: windows may end meanwhile
 KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # a status is cached for 2 s; in proportion longer if reading it took over 0.1 s
 MAX_FORM_BYTES = 16_384
 MAX_LISTED = 200
+MAX_SEARCH_CHARACTERS = 100
 WRONG_KEY = "This key opens no experiment. Was all of it copied, was it withdrawn, or is there no experiment yet?"
 NOT_THERE = "There is no such experiment, or this key may not read it."
 FOREIGN = "Sign in from the dashboard’s own page."
@@ -122,6 +124,7 @@ def router_for(
     sessions: SessionStore,
     *,
     trusted: Callable[[Mapping[str, str]], frozenset[str] | None] | None = None,
+    versions: Callable[[], Mapping[str, object]] | None = None,
     keep_seconds: float = KEEP_SECONDS,
 ) -> APIRouter:
     """Return the dashboard's router, to be included in an application; all its paths are below /dashboard.
@@ -130,10 +133,12 @@ def router_for(
     names: returns the names of all experiments.
     sessions: of signed-in users; servers behind one load balancer need the same.
     trusted: returns what the headers of a request allow to read, if a proxy signs users in.
+    versions: returns a value for each experiment that changes with its records; while it does not, its status is not
+        read again for the list.
     keep_seconds: how long a status is cached, for all viewers together.
     """
     recent = Recent(lambda name: JsonView(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
-    dashboard = _Dashboard(recent, names, sessions, trusted)
+    dashboard = _Dashboard(recent, names, sessions, trusted, versions)
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
     router.add_api_route("/assets/{name}", dashboard.asset, methods=["GET"])
     router.add_api_route("/sign-in", dashboard.ask_key, methods=["GET"])
@@ -171,20 +176,21 @@ class Recent:
 
     def __init__(self, ask: Callable[[str], JsonView], *, keep_seconds: float) -> None:
         self._ask, self._keep_seconds = ask, keep_seconds
-        self._kept: dict[str, tuple[float, JsonView]] = {}
+        self._kept: dict[str, tuple[float, float, object, JsonView]] = {}
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
-    def __call__(self, name: str) -> JsonView:
-        """Return the status of an experiment, from the cache if it is recent."""
+    def __call__(self, name: str, version: object = None) -> JsonView:
+        """Return the status of an experiment, from the cache if it is recent, or of the same version and not old."""
         with self._locks[name]:
-            kept = self._kept.get(name)
-            if kept is None or monotonic() >= kept[0]:
+            until, old, of, status = self._kept.get(name, (0.0, 0.0, None, JsonView({})))
+            same = version is not None and version == of and monotonic() < old
+            if monotonic() >= until and not same:
                 begun = monotonic()
                 status, ended = self._ask(name), monotonic()
                 # A slow status is read less often: viewers must not slow down assignments.
                 keep = self._keep_seconds * max(1.0, (ended - begun) / EASY_SECONDS)
-                kept = self._kept[name] = ended + keep, status
-            return kept[1]
+                self._kept[name] = ended + keep, ended + UNCHANGED_SECONDS, version, status
+            return status
 
 
 class _Dashboard:
@@ -196,7 +202,9 @@ class _Dashboard:
         names: Callable[[], Sequence[str]],
         sessions: SessionStore,
         trusted: Callable[[Mapping[str, str]], frozenset[str] | None] | None,
+        versions: Callable[[], Mapping[str, object]] | None,
     ) -> None:
+        self._versions = versions
         self._recent, self._names, self._sessions, self._trusted = recent, names, sessions, trusted
 
     def asset(self, name: str) -> Response:
@@ -239,17 +247,18 @@ class _Dashboard:
     def enter(self, request: Request) -> Response:
         return RedirectResponse(_root(request), status_code=303, headers=HEADERS)
 
-    def overview(self, request: Request) -> Response:
+    def overview(self, request: Request, q: str = "") -> Response:
         allowed = self._allowed(request)
         if allowed is None:
             return _to_sign_in(request)
-        return _html(list_page(_root(request), self._statuses(allowed)))
+        return _html(list_page(_root(request), self._statuses(allowed, q), wanted=q[:MAX_SEARCH_CHARACTERS]))
 
-    def overview_again(self, request: Request) -> Response:
+    def overview_again(self, request: Request, q: str = "") -> Response:
         allowed = self._allowed(request)
         if allowed is None:
             return _signed_out()
-        return _fragment(request, list_parts(_root(request), self._statuses(allowed)), "")
+        parts = list_parts(_root(request), self._statuses(allowed, q), wanted=q[:MAX_SEARCH_CHARACTERS])
+        return _fragment(request, parts, "")
 
     def one(self, request: Request, name: str) -> Response:
         allowed = self._allowed(request)
@@ -277,14 +286,21 @@ class _Dashboard:
         """Return the status of an experiment; None if it does not exist, or the key may not read it."""
         if name not in allowed and (EVERYTHING not in allowed or name not in self._names()):
             return None
+        return self._read(name)
+
+    def _read(self, name: str, version: object = None) -> JsonView | None:
         try:
-            return self._recent(name)
+            return self._recent(name, version)
         except InputError:
             return None
 
-    def _statuses(self, allowed: frozenset[str]) -> list[tuple[str, JsonView | None]]:
-        seen = [name for name in self._names() if name in allowed or EVERYTHING in allowed]
-        return [(name, self._status(name, allowed)) for name in sorted(seen)[:MAX_LISTED]]
+    def _statuses(self, allowed: frozenset[str], wanted: str) -> list[tuple[str, JsonView | None]]:
+        """Return the statuses of the list: alarms first, then those that run, then the others; by name."""
+        words = wanted[:MAX_SEARCH_CHARACTERS].strip().lower()
+        seen = [name for name in self._names() if (name in allowed or EVERYTHING in allowed) and words in name.lower()]
+        versions = {} if self._versions is None else self._versions()
+        found = [(name, self._read(name, versions.get(name))) for name in sorted(seen)[:MAX_LISTED]]
+        return sorted(found, key=lambda one: (urgency(one[1]), one[0]))
 
 
 def _root(request: Request) -> str:
