@@ -18,7 +18,7 @@ _SPARE_DESCRIPTORS = 128  # for the database, the log and threads
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-def guarded(protocol: type[Any], limits: ServiceLimits) -> type[Any]:
+def guarded(protocol: Any, limits: ServiceLimits) -> type[Any]:
     """Return one of uvicorn's HTTP protocols with the limits on connections."""
     idle: dict[Any, None] = {}  # connections without a complete request, oldest first
     most_headers = 2 * limits.max_header_bytes  # the rest of a body that was refused may come before a header
@@ -39,7 +39,7 @@ def guarded(protocol: type[Any], limits: ServiceLimits) -> type[Any]:
         _since, _partial = 0.0, 0
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+            protocol.connection_made(self, transport)
             self._since, self._partial = monotonic(), 0
             open_connections.add(self)
             if len(open_connections) > limits.max_connections:
@@ -51,17 +51,17 @@ def guarded(protocol: type[Any], limits: ServiceLimits) -> type[Any]:
         def connection_lost(self, exc: Exception | None) -> None:
             open_connections.discard(self)
             idle.pop(self, None)
-            super().connection_lost(exc)
+            protocol.connection_lost(self, exc)
 
         def data_received(self, data: bytes) -> None:
             before = self.cycle
             if before is not None and not before.response_complete:
-                super().data_received(data)
+                protocol.data_received(self, data)
                 return
             if not self._partial:
                 self._since = monotonic()
             self._partial += len(data)
-            super().data_received(data)
+            protocol.data_received(self, data)
             if self.cycle is not before:  # the header is complete, and the body begins
                 self._since, self._partial = monotonic(), 0
                 idle.pop(self, None)
@@ -70,7 +70,7 @@ def guarded(protocol: type[Any], limits: ServiceLimits) -> type[Any]:
                 self.transport.close()
 
         def on_response_complete(self) -> None:
-            super().on_response_complete()
+            protocol.on_response_complete(self)
             if self in open_connections:
                 idle[self] = None
 

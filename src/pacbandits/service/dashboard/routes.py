@@ -298,7 +298,7 @@ class _Dashboard:
         """Return the statuses of the list: alarms first, then those that run, then the others; by name."""
         words = wanted[:MAX_SEARCH_CHARACTERS].strip().lower()
         seen = [name for name in self._names() if (name in allowed or EVERYTHING in allowed) and words in name.lower()]
-        versions = {} if self._versions is None else self._versions()
+        versions: Mapping[str, object] = {} if self._versions is None else self._versions()
         found = [(name, self._read(name, versions.get(name))) for name in sorted(seen)[:MAX_LISTED]]
         return sorted(found, key=lambda one: (urgency(one[1]), one[0]))
 
