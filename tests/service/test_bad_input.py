@@ -144,7 +144,17 @@ def test_what_is_not_there_is_told(service):
     assert refused(service.get("/nothing"), 404, "/openapi.json says what there is")
     assert refused(service.get(ASSIGN), 405, "other methods")
     assert service.get(ASSIGN).headers["allow"] == "POST"
-    assert refused(service.ask("DELETE", "/experiments/checkout"), 405, "other methods")
+    assert refused(service.ask("PUT", "/experiments/checkout"), 405, "other methods")
+    for wrong in ({}, {"confirm": "other"}, {"confirm": "checkout", "reason": "x"}):
+        assert service.ask("DELETE", "/experiments/checkout", wrong).status_code == 422
+    assert refused(service.ask("DELETE", "/experiments/nowhere", {"confirm": "nowhere"}), 404, "nowhere")
+    service.create(name="gone")
+    service.assign("somebody", name="gone")
+    assert refused(
+        service.ask("DELETE", "/experiments/gone", {"confirm": "gone"}, key=service.keys["steer"]), 403, "admin"
+    )
+    assert service.ask("DELETE", "/experiments/gone", {"confirm": "gone"}).status_code == 200
+    assert service.get("/experiments/gone").status_code == 404
 
 
 def test_the_journal_says_what_was_done_and_not_to_whom(service):
