@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 
 from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.database import UnknownAssignment
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.protocol import LateRule
 from tests.experiment.cases import protocol
 from tests.experiment.live import Played
 
@@ -67,6 +69,18 @@ def test_a_server_that_outlives_a_failover_says_so_in_the_event_log(tmp_path):
     assert kinds(experiment).count("restored") == 1  # once
     experiment.export(tmp_path / "e.parquet", look=0)
     assert audit(read_record(tmp_path / "e.parquet")).faults == ()
+
+
+def test_rewards_that_were_missed_are_counted_anew_after_a_restore(tmp_path):
+    played = Played(tmp_path / "e.db", {"late": LateRule("window", window_seconds=60)})
+    assign(played.experiment, "a")
+    copy(tmp_path / "e.db", tmp_path / "backup.db")
+    assign(played.experiment, "b", "c", "d")
+    played.now += timedelta(days=1)
+    assert played.experiment.status().figures["rewards"]["missed"] == 4
+    copy(tmp_path / "backup.db", tmp_path / "e.db")
+    played.experiment.note_restore("the disk broke")
+    assert played.experiment.status().figures["rewards"]["missed"] == 1
 
 
 def test_what_was_read_before_a_restore_is_not_used_afterwards(tmp_path):

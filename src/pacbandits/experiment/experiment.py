@@ -68,7 +68,8 @@ class Experiment:
 
     def __init__(self, stored: StoredExperiment, *, clock: Clock | None = None) -> None:
         self.database, self._stored, self._clock = stored.database, stored, clock
-        self._assigner, self._advancer, self._missed = Assigner(stored), Advancer(stored), Missed(stored)
+        self._assigner, self._advancer = Assigner(stored), Advancer(stored)
+        self._missed = 0, Missed(stored)  # of which incarnation
 
     @property
     def name(self) -> str:
@@ -243,8 +244,10 @@ class Experiment:
 
     def status(self) -> Status:
         """Return the status: the last interim analysis, and the counts since then."""
-        now = self._now()
-        return read_status(self._stored, self._missed, at=self.database.clock() if now is None else now)
+        now, incarnation = self._now(), self._stored.seen.incarnation
+        if self._missed[0] != incarnation:  # rows that it has counted may have been lost
+            self._missed = incarnation, Missed(self._stored)
+        return read_status(self._stored, self._missed[1], at=self.database.clock() if now is None else now)
 
     def result(self) -> ExperimentResult:
         """Return the policy with the best claim so far, and its certificate."""

@@ -283,6 +283,8 @@ def prepare(path: str | Path) -> str:
     database = Database(path, create=True)
     if NAME not in database.names():
         Experiment.create(database, demo_protocol())
+    elif not Experiment.open(database, NAME).protocol.rehearsal:
+        raise InputError(f"the experiment '{NAME}' is not a demonstration; name another file with --database")
     return Keys(database).make(NAME, "assign read")[0]
 
 
