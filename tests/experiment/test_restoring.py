@@ -14,6 +14,7 @@ from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import LateRule
 from tests.experiment.cases import protocol
 from tests.experiment.live import Played
+from tests.service.postgres import postgres
 
 SOMEBODY = {"age": 31, "country": "DE"}
 
@@ -123,3 +124,26 @@ def test_the_first_version_s_ids_still_work(tmp_path):
     given = f"{row:x}-{blake2b(b'row:%d' % row, key=secret, digest_size=10).hexdigest()}"
     with Experiment.open(tmp_path / "old.db", "checkout") as experiment:
         assert experiment.record(given, reward=1.0).outcome in ("recorded", "late")
+
+
+@pytest.mark.thorough
+def test_a_failover_of_postgresql_that_loses_commits():
+    """The tables go back to an earlier state while two servers have the experiment open."""
+    kept = ("standings", "assignments", "outcomes", "entries", "looks")
+    with postgres() as url, Experiment.create(url, protocol()) as one, Experiment.open(url, "checkout") as two:
+        (before,) = assign(one, "a")
+        with one.database.engine.begin() as connection:
+            for table in kept:
+                connection.exec_driver_sql(f"CREATE TABLE backup_{table} AS SELECT * FROM {table}")
+        (lost,), _ = assign(one, "lost"), assign(two, "lost, too")
+        with one.database.engine.begin() as connection:
+            for table in kept:
+                connection.exec_driver_sql(f"DELETE FROM {table}")
+                connection.exec_driver_sql(f"INSERT INTO {table} SELECT * FROM backup_{table}")
+        (new,) = assign(two, "new")
+        assert new.id != lost.id
+        for experiment in (one, two):
+            with pytest.raises(UnknownAssignment):
+                experiment.record(lost.id, reward=1.0)
+        assert one.record(before.id, reward=1.0).outcome == two.record(new.id, reward=0.0).outcome == "recorded"
+        assert kinds(one).count("restored") == 1

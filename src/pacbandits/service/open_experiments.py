@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
@@ -241,8 +242,6 @@ class Shelf:
         self._writers: dict[str, Writer] = {}
         self._readers: dict[str, Experiment] = {}
         self._lock = threading.Lock()
-        # Threads of their own: readers must not keep assignments from theirs.
-        self._readers_at_once, self._exports_at_once = CapacityLimiter(MAX_READERS), CapacityLimiter(1)
         self._exports = 0  # of which one is made, and the others wait
 
     def names(self) -> tuple[str, ...]:
@@ -269,6 +268,16 @@ class Shelf:
         """Return the writer of an experiment, started if need be."""
         found = self._writers.get(name)
         return found if found is not None else await run_in_threadpool(self._start, name, asyncio.get_running_loop())
+
+    # Threads of their own: readers must not keep assignments from theirs. Made on first use, within the event loop.
+
+    @cached_property
+    def _readers_at_once(self) -> CapacityLimiter:
+        return CapacityLimiter(MAX_READERS)
+
+    @cached_property
+    def _exports_at_once(self) -> CapacityLimiter:
+        return CapacityLimiter(1)
 
     async def ask(self, name: str, question: Callable[[Experiment], Result]) -> Result:
         """Call a slow function of an experiment in a thread and return its result."""
