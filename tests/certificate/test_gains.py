@@ -12,10 +12,13 @@ import pytest
 from scipy import stats
 
 import pacbandits as pb
+import pacbandits.certificate.certify as flow
 from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
 from pacbandits.certificate.certify import Request, certify_rows
 from pacbandits.certificate.choosing import validated_class
+from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.summed.limits import RowLimits
+from pacbandits.certificate.survey import LogInMemory
 from pacbandits.certificate.worth import decide_led, stakes_for
 from pacbandits.confidence import CONTROL_PART, candidate_part, recommended_part
 from pacbandits.engines import Local, LogSource
@@ -58,7 +61,7 @@ def test_one_policy_is_recommended_certified_and_exported():
     for log, chosen in (
         (draw(1500, 1, lift=0.3), ONE_ACTION),
         (draw(3000, 2, by_person=0.25), RULE),
-        (draw(900, 3), CONTROL),
+        (draw(900, 6, lift=0.03), CONTROL),
     ):
         result = pb.certify(log, "trees:depth=1,bins=8", control="today")
         made = result.certificate
@@ -157,11 +160,6 @@ FORGERIES = {
     ),
     "stakes by hindsight": lambda c: replace(c, improvement=replace(c.improvement, scale=c.improvement.scale * 1.1)),
     "all rows bet": lambda c: replace(c, improvement=replace(c.improvement, spared=0)),
-    "one candidate has all of δ": lambda c: replace(
-        c,
-        threshold=-math.log(0.05 * 0.8 * (1 - CONTROL_PART)),
-        improvement=replace(c.improvement, candidates=(c.improvement.recommended,)),
-    ),
     "another control": lambda c: replace(c, improvement=replace(c.improvement, control=2)),
 }
 
@@ -185,23 +183,32 @@ def test_forged_stakes_on_gains_are_refused():
     assert refused("stakes by hindsight", "all rows bet")
 
 
-def test_forged_candidates_are_refused():
-    assert refused("one candidate has all of δ")
+def test_a_candidate_left_out_is_refused(monkeypatch):
+    """All figures follow, but one candidate has all of δ: who looks first could choose which."""
+    log, _, policies = better()
+
+    def without_rule(rows, control, leaders, **options):
+        del leaders[RULE]
+        return improve_on(rows, control, leaders, **options)
+
+    monkeypatch.setattr(flow, "improve_on", without_rule)
+    verdict = pb.verify(certified(log, policies=policies).certificate, log, policies)
+    assert verdict.faults == ("the candidates are not those that certify compares with control",)
 
 
-def test_leaders_by_hindsight_are_refused():
-    """A candidate whose leader was chosen by the rows that it leads is not the one that the rule gives."""
-    log, made, policies = better()
-    improvement = made.improvement
-    one = improvement.recommended
-    led = replace(
-        one.leaders, policies=(TreePolicy(2, 3), *one.leaders.policies[1:]), turns=tuple(0 for _ in one.leaders.turns)
-    )
-    other = replace(one, leaders=led, policy=TreePolicy(2, 3), low=0.2)
-    others = tuple(other if each is one else each for each in improvement.candidates)
-    changed = replace(improvement, candidates=others)
-    fake = replace(made, improvement=changed, policy=changed.policy, leaders=changed.leaders)
-    assert not pb.verify(fake, log, policies).good
+def test_leaders_by_hindsight_are_refused(monkeypatch):
+    """All figures follow, but who leads among single actions was not chosen by the rows before."""
+    log, _, policies = better()
+    honest = LogInMemory.lead_single_actions
+
+    def lead(self, learnt, **options):
+        found = honest(self, learnt, **options)
+        return replace(found, policies=(TreePolicy(2, 3),), turns=tuple(min(turn, 0) for turn in found.turns))
+
+    monkeypatch.setattr(LogInMemory, "lead_single_actions", lead)
+    verdict = pb.verify(certified(log, policies=policies).certificate, log, policies)
+    assert len(verdict.faults) == 1
+    assert "not the policy that the rows before it favour" in verdict.faults[0]
 
 
 def test_a_certificate_of_another_policy_than_the_recommended_cannot_be_made():

@@ -47,6 +47,7 @@ REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
 BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
+BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
 SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
@@ -151,6 +152,55 @@ THRESHOLDS = (
         "np.array([-frontier.first, -frontier.second])",
         "np.array([-frontier.first, -frontier.first])",
         "certificate/test_search.py",
+    ),
+    Mutant(
+        "the rows of counted blocks are read in the order of the file",
+        "logs/blocks.py",
+        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return np.arange(len(content))",
+        f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
+    ),
+    Mutant(
+        "sorted rows of counted blocks are not permuted",
+        "logs/blocks.py",
+        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return content",
+        f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
+    ),
+    Mutant(
+        "rows of counted blocks are shuffled after they were counted",
+        "certificate/conventions.py",
+        "    if says(log.remarks, COUNTED):\n        return log",
+        "    if False:\n        return log",
+        f"{BLOCKS}rows_of_counted_blocks_are_certified_in_the_order_in_which_they_were_counted",
+    ),
+    Mutant(
+        "rows of clusters are counted, and not clusters",
+        "logs/blocks.py",
+        "np.add.at(counts, (codes[first], actions[first]), 1)",
+        "np.add.at(counts, (codes, actions), 1)",
+        f"{BLOCKS}clusters_are_counted_and_not_their_rows",
+    ),
+    Mutant(
+        "counted blocks are not counted down",
+        "logs/blocks.py",
+        "left = counts[block] - (before - before[starts][block])",
+        "left = counts[block] - 0 * before",
+        f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
+    ),
+    Mutant(
+        "whether a row of a block counts depends on its own action",
+        "logs/blocks.py",
+        "ended = np.cumsum(low) - (np.cumsum(low) - low)[starts][block] > 0",
+        "ended = (np.cumsum(low) - (np.cumsum(low) - low)[starts][block] > 0) | (actions[rows] == 0)",
+        f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
+    ),
+    Mutant(
+        "drift along rows in the order of time is a remark",
+        "certificate/alarms.py",
+        "remark=shuffled and drift.by_rows and drift.found",
+        "remark=drift.by_rows and drift.found",
+        "certificate/test_alarms.py::test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs",
     ),
     Mutant(
         "every log is shuffled",
@@ -585,7 +635,7 @@ PAST = (
         "verifier/gains.py",
         "if [one.name for one in found.candidates] != names_due(c, policies):",
         "if False:",
-        f"{GAINS}forged_candidates_are_refused",
+        f"{GAINS}a_candidate_left_out_is_refused",
     ),
     Mutant(
         "verify takes candidates' leaders by hindsight",
