@@ -51,8 +51,8 @@ def design_ahead(columns, entries, about):
 def create_it_again(columns, entries, about):
     """Another protocol, written down after the data, is shown as the first entry."""
     body = json.loads(entries[0][3])
-    number = about["record"]["sequence"]
-    about["record"]["sequence"] += 1
+    number = about["record"]["records"]
+    about["record"]["records"] += 1
     entries.insert(0, [number, entries[-1][1], "created", json.dumps(body), ""])
 
 
@@ -113,8 +113,11 @@ def test_a_chain_that_is_made_anew_of_the_same_records_is_good(export, tmp_path,
 
 def test_remarks_cannot_be_left_out(export, finished):
     record = read_record(export)
-    silent = replace(record, log=replace(record.log, remarks=()))
-    assert any("what a reward means" in fault for fault in audit(silent, finished[2]).faults)
+    late, holdout = finished[1].experiment.protocol.remarks()
+    for left_out in (late, holdout):
+        kept = tuple(words for words in record.log.remarks if words != left_out)
+        silent = replace(record, log=replace(record.log, remarks=kept))
+        assert audit(silent, finished[2]).faults == (f"the log does not say that {left_out}",)
 
 
 @pytest.mark.thorough

@@ -154,13 +154,24 @@ def export(
     look: Annotated[
         int | None,
         typer.Option(
-            help="Number of the interim analysis to export (default: the one that certified most); 0 uses all data "
-            "available now."
+            help="Number of the interim analysis whose data are the log in the file (default: the one that certified "
+            "most); 0 uses all data available now."
         ),
     ] = None,
+    reveal_seed: Annotated[
+        bool,
+        typer.Option(
+            "--reveal-seed",
+            help="Disclose the seed, so that verify recomputes every draw; readers of the file can then predict later "
+            "ones. A stopped experiment always discloses it.",
+        ),
+    ] = False,
     database: DatabaseAt = DEFAULT_DATABASE,
 ) -> None:
-    """Export the event log with its hash chain as one Parquet file, which certify and verify read.
+    """Export the whole event log with its hash chain as one Parquet file, which certify and verify read.
+
+    The log in it is that of one interim analysis; the certificate names the
+    records that it is of. Every head noted down so far can be checked.
 
     [dim]Examples:
     pacbandits experiment export checkout record.parquet --certificate proof.json
@@ -172,7 +183,13 @@ def export(
             raise InputError(f"'{target}' must end in {ending}; name it {target.with_suffix(ending)}")
     with status() as tell, _open(database, name) as experiment:
         tell("writing the record")
-        experiment.export(path, look=look)
+        best = experiment.result().look
+        if certificate is not None and look not in (None, best):
+            raise InputError(
+                f"the certificate is of interim analysis {best}, and --look {look} exports the data of another; leave "
+                "out --look or --certificate"
+            )
+        experiment.export(path, look=look, reveal_seed=reveal_seed)
         if contexts is not None:
             experiment.protocol.contexts.write(contexts)
         proven = None if certificate is None else _write_certificate(experiment, certificate)
@@ -188,11 +205,13 @@ def _write_certificate(experiment: Experiment, path: Path) -> bool:
     from pacbandits.certificate import Certificate
     from pacbandits.proofs import save_certificate
 
-    found = experiment.result().certificate
+    result = experiment.result()
+    found = result.certificate
     if found is None:
         return False
     policies = experiment.protocol.trial(tuple(experiment.status().to_json()["withdrawn"]))[1]
-    save_certificate(path, Certificate.from_json(found, policies), policies)
+    part = {"records": result.records, "look": result.look}
+    save_certificate(path, Certificate.from_json(found, policies), policies, record=part)
     return True
 
 

@@ -120,7 +120,7 @@ def verify_certificate(
             verdict = recheck(made, read, proof.policies, contexts=known)
             if policies is not None:
                 verdict = check_expected(verdict, proof, read, policies, contexts=known)
-    record = audit_export(log[0], made, head=head)
+    record = audit_export(log[0], proof, read, head=head, contexts=known)
     if record is not None:
         verdict = record.joined(verdict)
     about = describe_class(proof.policies)
@@ -183,8 +183,11 @@ def verify_files(
         files.close()
 
 
-def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
-    """Return the audit of the event log in an exported file; None if it has none."""
+def audit_export(log: Path, proof: Proof, read: Log, *, head: str | None, contexts: Contexts | None) -> Audit | None:
+    """Return the audit of the event log in an exported file; None if it has none.
+
+    read: the log that the certificate was verified on. contexts: those that the class was built from, if given.
+    """
     from pacbandits.certificate import Certificate
     from pacbandits.experiment.audit import audit, has_sealed_record, read_record
 
@@ -192,7 +195,13 @@ def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
         if head is not None:
             raise InputError(f"{log} carries no sealed record, which --head could be looked for in; export one")
         return None
-    return audit(read_record(log), made if isinstance(made, Certificate) else None, head=head)
+    found, made = read_record(log), proof.certificate
+    if proof.record is not None and proof.record["records"] != found.claimed:
+        raise InputError(
+            f"the certificate is of the first {proof.record['records']:,} records, and the log in {log} of the first "
+            f"{found.claimed:,}; export it again with --look {proof.record['look']}"
+        )
+    return audit(found, made if isinstance(made, Certificate) else None, head=head, contexts=contexts, log=read)
 
 
 def as_read(reading: Mapping[str, Any]) -> str:

@@ -47,6 +47,7 @@ from pacbandits.verifier.figures import LeaderBook, same_policy, worth_leading
 from pacbandits.verifier.order import weights_of
 from pacbandits.verifier.wealth import Wealth
 
+TRIAL_TOLD = "bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"
 TIED = "a tie between policies was broken before it was seen who does better, for the leader of round"
 MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may order otherwise
 LATE_GROWTH_FACTOR = 2.0  # growth of the data after which a leader is chosen by a pass over rows not in memory
@@ -167,7 +168,7 @@ class LateRows(Protocol):
 def follow_rule(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> Findings:
     """Check that stakes, model and leaders follow from the rows by the rule of `certify`."""
     if not c.by_rule:
-        return [], [], ["bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"]
+        return [], [], [TRIAL_TOLD]
     given = MODEL_GIVEN in c.remarks
     faults, ties = list(_wrong_choices(c, rows, policies, given=given)), list[str]()
     if not faults and c.leaders is not None:
