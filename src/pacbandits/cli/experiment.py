@@ -216,6 +216,44 @@ def _write_certificate(experiment: Experiment, path: Path) -> bool:
 
 
 @experiments.command()
+def head(
+    name: Name,
+    publish: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also append the line to this file, to be mailed, committed or time-stamped (RFC 3161, "
+            "OpenTimestamps)."
+        ),
+    ] = None,
+    database: DatabaseAt = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Print the head of the event log's hash chain as a line to publish: it fixes every entry up to now.
+
+    Put it where others see it and you cannot change it: a mail, a signed
+    commit, a time-stamping service. [cyan]pacbandits verify --head[/] accepts the
+    line and says what was fixed by then.
+
+    [dim]Examples:
+    pacbandits experiment head checkout
+    pacbandits experiment head checkout --publish heads.txt[/]
+    """
+    check_output(publish)
+    with _open(database, name) as experiment:
+        seal = experiment.seal()
+    if publish is not None:
+        try:
+            with publish.open("a", encoding="utf-8") as file:
+                file.write(seal.published() + "\n")
+        except OSError as error:
+            raise InputError(f"cannot write {publish}: {error.strerror}") from None
+    if as_json:
+        print_json({"head": seal.head, "records": seal.records, "protocol": seal.protocol, "line": seal.published()})
+    else:
+        say(seal.published())
+
+
+@experiments.command()
 def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
     """Stop enrolling new users until the experiment is resumed. Enrolled users keep their action; rewards still count.
 

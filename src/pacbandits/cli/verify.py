@@ -100,6 +100,7 @@ def verify_certificate(
     from pacbandits.proofs import check_expected, check_is_proof
     from pacbandits.proofs import verify as recheck
     from pacbandits.report.result_report import verdict_document
+    from pacbandits.verifier.trust import sort_rest
 
     reading = reading_options(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
@@ -123,18 +124,20 @@ def verify_certificate(
     record = audit_export(log[0], proof, read, head=head, contexts=known)
     if record is not None:
         verdict = record.joined(verdict)
+    left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
     about = describe_class(proof.policies)
     details = detail_class(proof.policies, read.contexts) if verdict.good else ()
     if as_json:
         words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
-        derived = {name: list(getattr(verdict, name)) for name in ("alarms", "checked", "trusted")}
+        rest = sort_rest(made, verdict.trusted, left)
+        derived = {"alarms": list(verdict.alarms), "checked": list(verdict.checked)}
+        derived |= {name: list(words) for name, words in rest._asdict().items()} if verdict.good else {}
         if record is not None:
             derived |= {"head": record.head, "records": record.records, "noted": record.noted}
         shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
         print_json({"alarms": derived["alarms"]} | found | {"value": verdict.value} | words | derived | shown)
     else:
-        left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
         reading_words = as_read(proof.reading) if proof.reading else ""
         show(verdict_document(made, verdict, reading=reading_words, policies=about, details=details, assumptions=left))
     if not verdict.good or verdict.alarms:

@@ -170,17 +170,31 @@ MIN_SHARE_PROBABILITY = 1e-6  # of a holdout as far from its share, below which 
 # rule).
 SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, BETS_FIXED, LED, TRIAL_TOLD)
 DRAWN = ASSUMPTIONS[-1]  # verified once the seed is disclosed
-NOTED = "records were made when they say; those up to the head that was noted down, no later than that was noted"
+KEEPER = "whoever keeps the database"
+TRUE_RECORDS = (
+    "units, contexts and rewards were reported as they were, of all whom the experiment should have taken in: no chain "
+    "shows what was reported wrongly, or not at all"
+)
+NOTED = (
+    f"records were made when they say: {KEEPER} could have made those after the noted head at once, knowing all "
+    "rewards; those before it, no later than it was noted"
+)
 NOBODY_NOTED = (
-    "the record was made while the experiment ran, and not afterwards (a head that somebody noted down meanwhile would "
-    "show that: --head)"
+    f"the record was made while the experiment ran: {KEEPER} could have made it afterwards, knowing all rewards (a "
+    "head that somebody noted down meanwhile would show that: --head)"
 )
 SEED_HIDDEN = (
-    "the holdout and all actions were drawn by the sealed seed (it is disclosed once the experiment is stopped, or by "
-    "experiment export --reveal-seed)"
+    f"the holdout and all actions were drawn by the sealed seed: {KEEPER} could have chosen who gets what (the seed is "
+    "disclosed once the experiment is stopped, or by experiment export --reveal-seed)"
 )
-SEED_KNOWN = "whoever knew the seed meanwhile did not choose by it {}"
-OF_UNITS, OF_ROWS = "which units to ask for, nor made units up", "whom to ask for next"
+SEED_OF_UNITS = (
+    f"nobody who knew the seed chose by it whom to take in: {KEEPER} could have left out units whose draw did not "
+    "suit, or made units up"
+)
+SEED_OF_ROWS = (
+    f"nobody who knew the seed chose by it whom to take in next: {KEEPER} could have waited for a draw that suits, as "
+    "draws were by the number of the row (protocols now say by unit)"
+)
 
 
 @dataclass(frozen=True)
@@ -219,11 +233,11 @@ class Audit:
         )
 
     def left_to_assume(self, assumptions: Sequence[str]) -> tuple[str, ...]:
-        """Return a certificate's assumptions except those verified here, plus the one that the audit itself makes."""
+        """Return a certificate's assumptions except those verified here, plus the one that no audit can verify."""
         if not self.good:
             return tuple(assumptions)
         left = tuple(words for words in assumptions if words not in self.shown)
-        return (*left, NOBODY_NOTED if self.noted is None else NOTED)
+        return (*left, TRUE_RECORDS)
 
 
 def audit(
@@ -260,7 +274,7 @@ def audit(
         found += _wrong_rounds(record, whole)
         found += _wrong_times(record, whole)
         found += _wrong_people(record, whole)
-        found += _wrong_draws(record, whole)
+        found += [] if found else _wrong_draws(record, whole)
         found += _wrong_rows(record, terms)
         found += _wrong_log(record, terms)
         of_trial = certificate is not None and not certificate.by_rule
@@ -292,10 +306,13 @@ def audit(
             checked.append("the holdout is as large as the protocol says, up to chance")
     else:
         shown += (DRAWN,)
-        trusted.append(SEED_KNOWN.format(OF_UNITS if whole.by_unit else OF_ROWS))
+        trusted.append(SEED_OF_UNITS if whole.by_unit else SEED_OF_ROWS)
         checked.append("every action and everybody of the holdout was drawn by the seed that the protocol sealed")
-    if of_trial:
-        shown += SHOWN_OF_TRIALS
+    trusted.append(NOBODY_NOTED if noted is None else NOTED)
+    if certificate is not None and of_trial:
+        shown += (
+            SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
+        )
         checked.append(
             "the certificate bets and leads as the rounds say, at the protocol's epsilon and its part of delta"
             if not terms.withdrawn

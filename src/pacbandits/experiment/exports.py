@@ -365,12 +365,20 @@ class Seal:
     records: number of records it covers.
     protocol: digest of the protocol.
     entries: all records except assignments and outcomes, with the head after each.
+    experiment: name of the experiment.
+    at: time of the last record in microseconds.
     """
 
     head: str
     records: int
     protocol: str
     entries: tuple[Json, ...]
+    experiment: str = ""
+    at: int = 0
+
+    def published(self) -> str:
+        """Return a line to be mailed, committed or time-stamped; `verify --head` accepts it."""
+        return f"pacbandits head {self.experiment} {self.records} {self.head} {spell(self.at)}"
 
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
@@ -381,11 +389,12 @@ def read_seal(stored: StoredExperiment) -> Seal:
     """Return the current seal."""
     e, t = tables.standings.c, tables.entries.c
     with stored.reading() as connection:
-        head, records = connection.execute(sa.select(e.head, e.sequence).where(e.name == stored.name)).one()
+        query = sa.select(e.head, e.sequence, e.seen_until).where(e.name == stored.name)
+        head, records, at = connection.execute(query).one()
         query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == stored.name)
         rows = connection.execute(query.order_by(t.sequence)).all()
     entries = tuple(
         {"sequence": row.sequence, "at": row.at, "kind": row.kind, "body": json.loads(row.body), "head": row.head.hex()}
         for row in rows
     )
-    return Seal(bytes(head).hex(), int(records), stored.protocol.digest, entries)
+    return Seal(bytes(head).hex(), int(records), stored.protocol.digest, entries, stored.name, int(at))
