@@ -14,13 +14,13 @@ import pacbandits as pb
 from pacbandits.certificate import Certificate
 from pacbandits.experiment import analyses, assignments
 from pacbandits.experiment.assignment_records import AssignmentRequest
-from pacbandits.experiment.audit import DRAWN, SEED_HIDDEN, audit, read_record
+from pacbandits.experiment.audit import DRAWN, NOBODY_NOTED, SEED_HIDDEN, audit, read_record
 from pacbandits.experiment.draws import unit_draws
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import GuardrailRule
 from pacbandits.experiment.stored_rows import NEVER
 from pacbandits.records import Log
-from pacbandits.verifier import recompute
+from pacbandits.verifier import Verdict, recompute
 from tests.experiment.cases import people, protocol
 from tests.experiment.live import Played
 
@@ -106,6 +106,17 @@ def test_a_certificate_of_other_rewards_than_those_recorded_is_refused(complete,
     assert found.good if not reading else any("other rows than those recorded" in fault for fault in found.faults)
 
 
+def test_an_audit_takes_nothing_off_trust_that_it_does_not_show(complete):
+    record = read_record(complete)
+    found = audit(record, pb.certify(record.log, "trees:depth=1", contexts=people()).certificate)
+    verdict = Verdict((), 1.0, ("a",), ("the class was fixed", *found.shown))
+    joined = found.joined(verdict)
+    assert joined.trusted == ("the class was fixed", *found.trusted)
+    assert joined.checked == ("a", *found.checked)
+    assert found.trusted == (SEED_HIDDEN, NOBODY_NOTED)
+    assert replace(found, faults=("bad",)).joined(verdict).trusted == verdict.trusted
+
+
 def test_a_claim_made_afterwards_may_leave_out_features_and_nothing_else(complete):
     log, record = pb.read_log(complete, without=["country"])[0], read_record(complete)
     made = pb.certify(log, "trees:depth=1", contexts=alone("age")).certificate
@@ -154,11 +165,15 @@ def test_people_who_come_back_raise_no_more_false_alarms():
     assert alarms <= binom.ppf(0.9999, repetitions, 0.05)
 
 
-def test_a_guardrail_still_hears_first_visits():
+def test_a_guardrail_still_hears_first_visits_and_not_the_holdout():
     rule, who = GuardrailRule("complaint", 0.1, 0.05), np.repeat(np.arange(40), 5)
-    found = analyses.guardrail_of(snapshot_of(who, np.ones(200), rule))
+    asked = snapshot_of(who, np.ones(200), rule)
+    found = analyses.guardrail_of(asked)
     assert found.alarms
     assert (found.tests[0].rows, found.tests[0].seen) == (40, 40)
+    asked.rows.holdout = who >= 1
+    assert analyses.guardrail_of(asked).tests[0].rows == 1
+    assert not analyses.guardrail_of(asked).alarms
 
 
 # A holdout of those whom somebody would rather not have in the trial.

@@ -23,7 +23,7 @@ from pacbandits.records.contexts import Contexts, check_contexts, joined_phi
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range, only_counted, pop_weights, stored_dates
 from pacbandits.records.policy import check_names
 from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields
+from pacbandits.schema import MAX_WHOLE_NUMBER, Fields
 
 # Minimum propensities, declared by logs that contain only the propensity of the played action.
 
@@ -142,7 +142,7 @@ def pop_known(table: Columns, column: str | None) -> IntArray | None:
     if column not in table:
         raise InputError(f"the file says that '{plain(column)}' tells when rewards were known, and has no such column")
     numbers = pop_numbers_or_missing(table, column)
-    if np.isnan(numbers).any() or (numbers != np.floor(numbers)).any():
+    if not (np.abs(numbers) <= MAX_WHOLE_NUMBER).all() or (numbers != np.floor(numbers)).any():
         raise InputError(f"column '{plain(column)}' must hold rounds, or -1 where a reward is not in")
     return np.asarray(numbers, dtype=np.int64)
 
