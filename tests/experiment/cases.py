@@ -30,6 +30,5 @@ def protocol(**options):
         "policies": "trees:depth=1",
         "epsilon": 0.2,
         "seed": 17,
-        "draws": "row",  # the same each time; by unit they depend on the secret of the database
     }
     return ExperimentProtocol(**{**usual, **options})

@@ -193,7 +193,7 @@ SEED_OF_UNITS = (
 )
 SEED_OF_ROWS = (
     f"nobody who knew the seed chose by it whom to take in next: {KEEPER} could have waited for a draw that suits, as "
-    "draws were by the number of the row (protocols now say by unit)"
+    'draws are by the number of the assignment (by unit they are not: draws = "unit" in the protocol)'
 )
 
 

@@ -5,7 +5,7 @@
     experiment.record(given.id, reward=1.0)
     experiment.status(); experiment.result()
 
-All state is in a database; every assignment is committed before it is returned. The same seed and the same events
+All state is in a database; every assignment is committed before it is returned. If a seed is given, the same events
 give the same decisions.
 """
 

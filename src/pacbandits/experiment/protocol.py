@@ -408,7 +408,8 @@ class ExperimentProtocol:
     algorithm: `coda` or `uniform`, with options as on the command line.
     seed: seed of all random draws; None draws one that cannot be guessed.
     draws: "unit" draws by a keyed hash of the unit, so that what a unit would get from a design does not depend on when
-        it is asked for; "row", the way of older protocols, by the number of the assignment.
+        it is asked for. "row" draws by the number of the assignment, so that the same seed and the same events give
+        the same decisions. None is "row" if a seed is given, for a rehearsal, and else "unit".
     visits: "sticky" gives a unit the same action at every visit; "each" draws anew, and the claim is about first
         visits.
     unknown_labels: treatment of a label that the contexts do not have: "refuse" raises an error, "missing" treats it
@@ -454,12 +455,14 @@ class ExperimentProtocol:
     plan: Forecast | None = None
     dates: tuple[str, ...] | None = None
     spec: str | None = None
-    draws: Drawing = "unit"
+    draws: Drawing | None = None
     made_by: str = f"pacbandits {__version__}"
 
     def __post_init__(self) -> None:
         settle(self, name=check_experiment_name(self.name), actions=check_actions(self.actions))
         settle(self, reward_range=check_range(self.reward_range), delta=check_delta(self.delta))
+        drawn = "unit" if self.seed is None else "row"
+        settle(self, draws=drawn if self.draws is None else self.draws)
         settle(self, epsilon=self._check_epsilon(), seed=check_seed(self.seed))
         for name, known in (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS), ("draws", DRAWINGS)):
             settle(self, **{name: one_of(getattr(self, name), known, name=name)})

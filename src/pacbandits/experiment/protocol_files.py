@@ -62,6 +62,7 @@ KEYS: dict[str, Read] = {
     "reward_range": _range,
     "algorithm": text,
     "seed": whole_number,
+    "draws": text,
     "visits": text,
     "unknown_labels": text,
     "standard": text,
