@@ -132,7 +132,7 @@ def verify_certificate(
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
         rest = sort_rest(made, verdict.trusted, left)
         derived = {"alarms": list(verdict.alarms), "checked": list(verdict.checked)}
-        derived |= {name: list(words) for name, words in rest._asdict().items()} if verdict.good else {}
+        derived |= {name: list(words) if verdict.good else [] for name, words in rest._asdict().items()}
         if record is not None:
             derived |= {"head": record.head, "records": record.records, "noted": record.noted}
         shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
