@@ -113,6 +113,19 @@ class Result:
         return self.certificate.certified
 
     @property
+    def gain(self) -> float | None:
+        """The proven gain of the policy over control, in the units of rewards; None if no gain is proven."""
+        improvement = self.certificate.improvement
+        found = None if improvement is None else improvement.recommended
+        return None if found is None else found.low
+
+    @property
+    def proven(self) -> bool:
+        """Whether what was asked for is proven: a gain over control if one was named, and a requested ε."""
+        improvement = self.certificate.improvement
+        return self.certified and (improvement is None or self.gain is not None)
+
+    @property
     def epsilon(self) -> float:
         """The smallest ε that is proven, in the units of rewards."""
         return self.certificate.certified_epsilon
@@ -192,6 +205,7 @@ def certify(
     reward_range: tuple[float, float] | None = None,
     clip: bool = False,
     control: str | None = None,
+    improve_on: str | bool | None = None,
     time: str | None = None,
     time_format: str | None = None,
     unit: str | None = None,
@@ -223,7 +237,8 @@ def certify(
     propensity: else the column with the probability of the action that was taken (default: "propensity").
     reward_range: the smallest and the largest possible reward, if not 0 and 1.
     clip: clip rewards to reward_range; the claim is then about the clipped reward.
-    control: the name of the action to compare with.
+    control: the name of the action that is today's practice.
+    improve_on: the action over which a gain is to be proven (default: control, if one is named); False for none.
     time: the column by which rows are sorted; the certificate then relies on that order.
     time_format: how times in text are written, such as "%d/%m/%Y %H:%M", where that is ambiguous.
     unit: the column that identifies users who may return; evidence then counts users, not rows.
@@ -270,7 +285,7 @@ def certify(
         ordered=flag(ordered, name="ordered") or time is not None,
         shuffle=flag(shuffle, name="shuffle"),
         single=flag(single, name="single"),
-        control=control,
+        **improved_on(control, improve_on),
     )
     return analyse(log, reading, request, engine=engine, progress=progress)
 
@@ -278,6 +293,20 @@ def certify(
 def _reading(given: Mapping[str, Any]) -> Json:
     """Check the arguments of a function that say how data are read; return those that were given."""
     return ReadingOptions(**{name: given[name] for name in Reading.__annotations__}).to_json()
+
+
+def improved_on(control: str | None, improve_on: str | bool | None) -> dict[str, Any]:
+    """Return the fields of a `Request` for the action over which a gain is to be proven; False for none."""
+    if isinstance(improve_on, str):
+        if control not in (None, improve_on):
+            raise InputError(
+                f"improve_on names '{plain(improve_on)}' and control '{plain(control)}', which are one action; leave one "
+                "out"
+            )
+        return {"control": improve_on, "improve": True}
+    if improve_on and control is None:
+        raise InputError("improve_on needs an action, as in improve_on='none'")
+    return {"control": control, "improve": improve_on is not False}
 
 
 def analyse(

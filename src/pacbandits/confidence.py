@@ -244,6 +244,21 @@ def unseen_share(samples: float, *, delta: float, log_size: float) -> float:
 # log analysed without an order may have one at a later analysis, and both proofs together may err with probability at
 # most δ.
 LEADERS_PART, UNION_PART = 0.8, 0.2
+# Where gains over control are proven: the share of δ of each candidate, and that of each policy that may be
+# recommended, for its distance from the best. Both are fixed before the first row (see `pacbandits.certificate.gains`).
+CONTROL_PART = 0.1
+
+
+def candidate_part(candidates: int) -> float:
+    """Return the share of δ of each candidate's gain over control, for one or two candidates."""
+    return 1.0 / candidates
+
+
+def recommended_part(*, control: bool, candidates: int) -> float:
+    """Return the share of δ of the distance from the best of control, or of each candidate."""
+    return CONTROL_PART if control else (1.0 - CONTROL_PART) / candidates
+
+
 # The share of δ for the first of several starts, and the share of the remainder for each later one.
 FIRST_START_PART, LATER_START_PART = 0.5, 0.3
 

@@ -24,6 +24,7 @@ from pacbandits.engines.local import digest_source
 from pacbandits.errors import InputError, one_line, plain
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Chosen, Log, Lottery, describe_chosen
 from pacbandits.records.log import digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
@@ -428,6 +429,134 @@ LED_SCORE = "capped doubly robust difference, log(1 - bet score) + bet epsilon"
 INEXACT = "the argmax oracle, which is not exact, found the least refuted policy"
 
 
+RULE, ONE_ACTION, CONTROL = "rule", "one action", "control"  # the names of candidates
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A policy that may be recommended, with the bound on its gain over control (see `pacbandits.certificate.gains`).
+
+    name: "rule" for the class's, "one action" for everybody.
+    policy: the policy that its leaders end with.
+    leaders: its leaders.
+    low: the proven gain over control, in units of rewards; negative if the log does not exclude a loss.
+    estimate: the estimated gain.
+    """
+
+    name: str
+    policy: Chosen
+    leaders: Leaders
+    low: float
+    estimate: float
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        return {
+            "name": self.name,
+            "policy": self.policy.to_json(),
+            "leaders": leaders_to_json(self.leaders),
+            "low": self.low,
+            "estimate": self.estimate,
+        }
+
+    @classmethod
+    def from_json(cls, value: object, policies: PolicyClass | None) -> Candidate:
+        """Return the candidate that `to_json` wrote."""
+        fields, most = Fields(json_object(value, name="a candidate"), "candidate"), MAX_STORED_MAGNITUDE
+        fields.check_known(("name", "policy", "leaders", "low", "estimate"))
+        name = fields.text("name")
+        if name not in (RULE, ONE_ACTION):
+            raise InputError(f"a candidate is the '{RULE}' or '{ONE_ACTION}', got '{plain(name)}'")
+        return cls(
+            name,
+            chosen_from_json(fields["policy"], policies),
+            leaders_from_json(fields, policies),
+            low=fields.number("low", least=-most, most=most),
+            estimate=fields.number("estimate", least=-most, most=most),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """The proven gains of candidates over control; each holds with its part of δ, so that all hold together.
+
+    control: the action that is today's practice.
+    candidates: at most two.
+    scale: the stake of a multiplier of 1 (see `pacbandits.certificate.stakes`).
+    spared: the number of first rounds that do not bet.
+    """
+
+    control: int
+    candidates: tuple[Candidate, ...]
+    scale: float
+    spared: int
+
+    @property
+    def recommended(self) -> Candidate | None:
+        """The candidate with the largest proven gain; None if no gain is proven, to keep control."""
+        best = max(self.candidates, key=lambda one: one.low)
+        return best if best.low > 0 else None
+
+    @property
+    def chosen(self) -> str:
+        """The name of the recommended candidate, or "control"."""
+        return CONTROL if self.recommended is None else self.recommended.name
+
+    @property
+    def policy(self) -> Chosen:
+        """The recommended policy."""
+        if self.recommended is not None:
+            return self.recommended.policy
+        return TreePolicy(self.control, self.candidates[0].policy.n_actions)
+
+    @property
+    def leaders(self) -> Leaders:
+        """The leaders of the recommended policy; control leads in every round in which a candidate does."""
+        if self.recommended is not None:
+            return self.recommended.leaders
+        own, constant = self.candidates[0].leaders, TreePolicy(self.control, self.candidates[0].policy.n_actions)
+        turns = tuple(NOBODY if turn == NOBODY else 0 for turn in own.turns)
+        return replace(own, policies=(constant,), turns=turns, cross_validated=False)
+
+    def describe(self, names: tuple[str, ...] | None, *, delta: float) -> str:
+        """Return the claim as a sentence; names (A,): of the actions."""
+        control, found = plain(call(self.control, names)), self.recommended
+        if found is None:
+            return f"no gain over {control} is proven"
+        gain = f"{rounded_down(found.low):g}"
+        return f"except with probability {delta:g} the policy earns at least {gain} more than {control}"
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        return {
+            "control": self.control,
+            "recommended": self.chosen,
+            "candidates": [one.to_json() for one in self.candidates],
+            "scale": self.scale,
+            "spared_rounds": self.spared,
+        }
+
+    @classmethod
+    def from_json(cls, value: object, policies: PolicyClass | None) -> Improvement:
+        """Return the improvement that `to_json` wrote."""
+        fields = Fields(json_object(value, name="an improvement"), "improvement")
+        fields.check_known(("control", "recommended", "candidates", "scale", "spared_rounds"))
+        listed = [Candidate.from_json(one, policies) for one in fields.items("candidates", most=2)]
+        made = cls(
+            fields.whole_number("control"),
+            tuple(listed),
+            fields.number("scale", least=MIN_BET_FACTOR, most=MAX_BET_FACTOR),
+            fields.whole_number("spared_rounds"),
+        )
+        if not listed or len({one.name for one in listed}) < len(listed):
+            raise InputError("an improvement has one or two candidates, each once")
+        if made.control >= listed[0].policy.n_actions or len({one.policy.n_actions for one in listed}) > 1:
+            raise InputError(f"the control of an improvement, {made.control}, is no action of its candidates")
+        if fields.text("recommended") != made.chosen:
+            raise InputError(f"by the proven gains the recommendation is '{made.chosen}', and the certificate differs")
+        return made
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Certificate(Claim):
     """A certificate by betting: a `Claim` that is certified if every policy is refuted at ε.
@@ -455,6 +584,7 @@ class Certificate(Claim):
     units: the number of people, by which evidence is counted; None if each interaction is of another person.
     summed: whether all sums over rows are of whole numbers, by the rule of `pacbandits.certificate.summed`.
     limits: the row limits of those sums; a file records them unless they are those of the first release.
+    improvement: the proven gains over control, if one was named; the policy is then the recommended one.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -476,6 +606,11 @@ class Certificate(Claim):
     units: int | None = None
     summed: bool = False
     limits: RowLimits = RELEASED_LIMITS[0]
+    improvement: Improvement | None = None
+
+    def __post_init__(self) -> None:
+        if self.improvement is not None and self.policy.to_json() != self.improvement.policy.to_json():
+            raise InputError("the certificate's policy is not the one that its proven gains recommend")
 
     @property
     def independent(self) -> int:
@@ -504,6 +639,13 @@ class Certificate(Claim):
 
     def describe(self) -> str:
         """Return the claim as a sentence."""
+        if self.improvement is None:
+            return self.describe_distance()
+        gain = self.improvement.describe(self.action_names, delta=self.delta)
+        return f"{self.proviso}{gain}; and by itself: {self.describe_distance()}"
+
+    def describe_distance(self) -> str:
+        """Return the claim about the distance from the best as a sentence."""
         if self.epsilon > 0 or not self.certified:
             return super().describe()
         sentence = f"{self.proviso}except with probability {self.delta:g} the policy is {self.best}"
@@ -586,6 +728,7 @@ class Certificate(Claim):
             "units": self.units,
             "summed": self.summed,
             **({} if self.limits == RELEASED_LIMITS[0] else {"limits": self.limits.to_json()}),
+            **({} if self.improvement is None else {"improvement": self.improvement.to_json()}),
         }
 
     @classmethod
@@ -618,6 +761,7 @@ class Certificate(Claim):
                 units=None if given.get("units") is None else fields.whole_number("units", least=1),
                 summed="summed" in given and fields.flag("summed"),
                 limits=RowLimits.from_json(given.get("limits")),
+                improvement=Improvement.from_json(given["improvement"], policies) if "improvement" in given else None,
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")
@@ -661,13 +805,14 @@ def leaders_to_json(leaders: Leaders) -> Json:
         "moving": leaders.moving,
         "start": leaders.start,
         "settled": leaders.settled,
+        **({"cross_validated": True} if leaders.cross_validated else {}),
     }
 
 
 def leaders_from_json(given: Fields, policies: PolicyClass | None) -> Leaders:
     """Return the leaders that `leaders_to_json` wrote; policies: the class, for policies of a kind of its own."""
     fields = given.fields("leaders", of="leaders")
-    fields.check_known(("policies", "turns", "sizes", "moving", "start", "settled"))
+    fields.check_known(("policies", "turns", "sizes", "moving", "start", "settled", "cross_validated"))
     listed = fields.items("policies", most=MAX_STORED_LEADERS)
     return Leaders(
         tuple(policy_from_json(value, policies) for value in listed),
@@ -676,4 +821,5 @@ def leaders_from_json(given: Fields, policies: PolicyClass | None) -> Leaders:
         fields.number("moving", least=0.0, most=1.0),
         fields.whole_number("start"),
         fields.whole_number("settled") if fields.given.get("settled") is not None else None,
+        "cross_validated" in fields and fields.flag("cross_validated"),
     )

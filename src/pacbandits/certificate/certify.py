@@ -7,6 +7,7 @@ for large logs and engines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,8 @@ import numpy as np
 from pacbandits.certificate.alarms import look
 from pacbandits.certificate.certificate import (
     MODEL_GIVEN,
+    ONE_ACTION,
+    RULE,
     Bets,
     Certificate,
     check_asked,
@@ -23,6 +26,7 @@ from pacbandits.certificate.certificate import (
     rounded_up,
 )
 from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
+from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
@@ -32,7 +36,7 @@ from pacbandits.certificate.summed.survey import Surveyed, learn_policies, surve
 from pacbandits.certificate.survey import LogInMemory, LogSurvey
 from pacbandits.certificate.worth import Worth, evaluate_policy, measure_policy
 from pacbandits.checks import flag, instance
-from pacbandits.confidence import check_delta
+from pacbandits.confidence import LEADERS_PART, check_delta, recommended_part
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, plain
@@ -51,7 +55,11 @@ CERTIFICATE_SEARCHES = Searches(argmaxes=20, frontiers=6)  # as counted on logs 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The arguments of `certify`; restrict: a function that returns the restrictions for a log."""
+    """The arguments of `certify`.
+
+    restrict: a function that returns the restrictions for a log. control: the name of the action that is today's
+    practice. improve: whether to prove the gain over it, and to recommend by that.
+    """
 
     policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
     restrictions: Restrictions | None = None
@@ -64,6 +72,7 @@ class Request:
     shuffle: bool = False
     single: bool = False
     control: str | None = None
+    improve: bool = True
 
     def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
         """Return the class with its restrictions; raise InputError if the log does not fit the request.
@@ -270,7 +279,19 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     first = FIRST_EPSILON * unit if request.epsilon is None else request.epsilon
     asked, delta = check_asked(facts, policies, epsilon=first, delta=request.delta)
     used = first_model(read.early) if model is None else check_model(model)
-    laid = read.lay_out(learnt, model=used, single=request.single, led=asked > 0)
+    control = action_number(request.control, read.watched, of="--control") if request.improve else None
+    laid = read.lay_out(learnt, model=used, single=request.single, led=asked > 0, always=control is not None)
+    leaders, part = laid.leaders, delta_part(policies, led=laid.leaders is not None)
+    improvement = None
+    if control is not None and leaders is not None and not leaders.restarts:
+        candidates = {RULE: leaders}
+        if policies.budget == math.inf and not (learnt.learning is not None and learnt.learning.restricted):
+            candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=used, single=request.single)
+        improvement = improve_on(read, control, candidates, delta=delta, spared=learnt.spared, model=used)
+        if improvement is not None:
+            leaders = improvement.leaders
+            kept = improvement.recommended is None
+            part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))
     evidence = Evidence(
         facts,
         laid.ledger,
@@ -279,14 +300,15 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         asked / unit,
         delta,
         model=used.to_json(),
-        leaders=laid.leaders,
-        part=delta_part(policies, led=laid.leaders is not None),
+        leaders=leaders,
+        part=part,
         ordered=read.in_order,
         shuffled=read.shuffled,
         by_rule=True,
         learning=learnt.learning,
         digest=read.digest,
         limits=read.limits,
+        improvement=improvement,
     )
 
     def make(distance: float) -> Certificate:

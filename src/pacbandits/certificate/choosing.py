@@ -6,8 +6,11 @@ value less about one standard error. A standard error √v is no sum over contex
 A leader is replaced only by a policy that seems better by a relevant amount, and if all weight has to end at one policy
 only by one that seems clearly better: comparing the two costs more than a small difference is worth.
 
-A leader that will stay is the simplest policy that the data so far cannot distinguish from the favourite: this removes
-many splits that only fit noise.
+Of very many policies some look good by chance. So the size of a leader that will stay is chosen by cross-validation: of
+nested classes (one action for everybody, trees of one question, of two) a larger one is used if on held-out rows its
+best policies gain more than one standard error over those of the simpler one. The leader is the favourite in the class
+that was found. A class without simpler ones within it is pruned instead: the leader is the simplest policy that the
+data so far cannot distinguish from the favourite.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from pacbandits.arrays import FloatArray
 from pacbandits.certificate.conventions import (
     DOUBT_STANDARD_ERRORS,
     FIRST_BLOCK_ROWS,
+    FOLDS,
+    GROWING_STANDARD_ERRORS,
     LEADING_GROWTH_FACTOR,
     MAX_CHOOSING_EPSILON,
     MIN_ADVANTAGE_EPSILONS,
@@ -32,6 +37,7 @@ from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leader
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.log import number_units
 
 ROWS_LOST_PER_AWAITED = 2.0  # times the number of actions over ε: the cost in rows of a pending reward
 
@@ -114,34 +120,32 @@ def lead_log(
     spared: int,
     single: bool,
     settled: int | None = None,
-    settle: Callable[[int, Policy], Policy] | None = None,
 ) -> Leaders:
     """Return the leaders of a log's rounds, each the favourite of the rows whose rewards were known before its round.
 
     They do not depend on the requested ε: so the certificates for all ε hold together.
 
     sizes (rounds,): the planned size of each round. spared: the number of first rounds that only teach. settled: the
-    round from which on the leader stays. settle: returns the leader to use instead, given the number of a round and the
-    chosen one; for verification.
+    round from which on the leader stays.
     """
-    rounds = np.unique(log.rounds)
+    rounds, validated = np.unique(log.rounds), settled is not None and bool(policies.simpler())
     seen = [float(np.rint(log.weights[log.known_by(int(number))].sum())) for number in rounds]
 
     def choose(leader: Policy | None, i: int) -> Policy:
-        part, ledger = part_before(log, predictions, i)
-        return lead_after(part, ledger, policies, leader, single=single, simple=settled is not None)
+        before = np.flatnonzero(log.known_by(int(rounds[i])))
+        part, own = log.take(before), predictions[before]
+        return lead_after(part, own, policies, leader, single=single, simple=settled is not None)
 
     def known(i: int) -> Contexts:
         before = np.flatnonzero(log.rounds < rounds[i]) if i > 0 else np.arange(len(log))  # round 0 has no leader
         return log.contexts.take(before)
 
     return lead_rounds(
-        Choices(seen, [LEADING_GROWTH_FACTOR] * len(sizes), choose, known),
+        Choices(seen, [LEADING_GROWTH_FACTOR] * len(sizes), choose, known, cross_validated=validated),
         sizes=sizes,
         spared=spared,
         single=single,
         settled=settled,
-        settle=None if settle is None else lambda i, chosen, led: settle(i, chosen),
     )
 
 
@@ -152,12 +156,14 @@ class Choices(NamedTuple):
     growth (rounds,): the factor by which these must have grown since the last choice for a new one before each round.
     choose: returns the leader from a round on, given the leader before.
     known: returns the contexts that were known before a round, on which leaders are compared.
+    cross_validated: as for `Leaders`.
     """
 
     seen: Sequence[float] | FloatArray
     growth: Sequence[float]
     choose: Callable[[Policy | None, int], Policy]
     known: Callable[[int], Contexts]
+    cross_validated: bool = False
 
 
 def lead_rounds(
@@ -167,41 +173,79 @@ def lead_rounds(
     spared: int,
     single: bool,
     settled: int | None,
-    settle: Callable[[int, Policy, Policy | None], Policy] | None = None,
 ) -> Leaders:
     """Return the leaders of all rounds, for rows in memory or in files.
 
-    sizes, spared, single, settled: as for `lead_log`. settle: returns the leader to use instead, given the number of a
-    round, the chosen leader and the one before.
+    sizes, spared, single, settled: as for `lead_log`.
     """
-    leaders = Leaders(moving=SINGLE_MOVING if single else LOTTERY_MOVING, settled=settled)
+    moving = SINGLE_MOVING if single else LOTTERY_MOVING
+    leaders = Leaders(moving=moving, settled=settled, cross_validated=choices.cross_validated)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
     for i, size in enumerate(sizes):
         late = settled is not None and i > settled
         if i > 0 and not late and (i == settled or choices.seen[i] >= choices.growth[i] * last):
-            led, leader, last = leader, choices.choose(leader, i), float(choices.seen[i])
-            leader = leader if settle is None else settle(i, leader, led)
+            leader, last = choices.choose(leader, i), float(choices.seen[i])
         leaders = leaders.followed_by(leader if i >= spared else None, choices.known(i), size=size)
         leader = leader if leaders.last is None else leaders.last
     return leaders
 
 
 def lead_after(
-    part: Log, ledger: Ledger, policies: PolicyClass, leader: Policy | None, *, single: bool, simple: bool
+    part: Log,
+    predictions: FloatArray,
+    policies: PolicyClass,
+    leader: Policy | None,
+    *,
+    single: bool,
+    simple: bool,
+    searched: PolicyClass | None = None,
 ) -> Policy:
-    """Return the leader after these rows, given the leader before; ledger: of these rows.
+    """Return the leader after these rows, given the leader before; predictions (n, A): of their rewards.
 
-    simple: whether to prefer the simplest policy that the rows cannot distinguish from the favourite.
+    simple: whether to prefer simpler policies, by cross-validation or pruning. searched: the class that
+    cross-validation on these rows has found, if that is known.
     """
-    complete = part.least is None
-    scores, epsilon = favourite_scores(ledger, policies, all_propensities=complete)
+    complete, ledger = part.least is None, Ledger.of(part, predictions)
+    if searched is None:
+        searched = validated_class(part, predictions, policies) if simple else policies
+    scores, epsilon = favourite_scores(ledger, searched, all_propensities=complete)
     mixture = mixed_propensities(ledger, all_propensities=complete)
-    favourite = policies.argmax(ledger.contexts, scores)
-    favourite = _simplified(favourite, policies, ledger, mixture) if simple else favourite
-    if leader is None:
+    favourite = searched.argmax(ledger.contexts, scores)
+    if simple and searched is policies:
+        favourite = _simplified(favourite, policies, ledger, mixture)
+    if leader is None or (searched is not policies and not searched.has(leader)):
         return favourite
     follows = makes_way(leader, favourite, ledger, mixture, epsilon=epsilon, single=single)
     return favourite if follows else leader
+
+
+def validated_class(part: Log, predictions: FloatArray, policies: PolicyClass) -> PolicyClass:
+    """Return the class to search, of those nested in a class and itself, by cross-validation on these rows.
+
+    Row i, or unit i, is in fold i modulo 5. predictions (n, A): of the rewards of the rows.
+    """
+    classes = (*policies.simpler(), policies)
+    unit = np.arange(len(part)) if part.units is None else number_units(part.units)
+    n_units = int(unit.max(initial=0)) + 1
+    if len(classes) == 1 or n_units < FOLDS:
+        return classes[0] if n_units < FOLDS else policies
+    rows = np.arange(len(part))
+    values = predictions.copy()
+    values[rows, part.actions] += (part.rewards - predictions[rows, part.actions]) / part.played_propensities
+    values *= part.weights[:, None]
+    held_out = np.zeros((len(classes), len(part)))
+    for fold in range(FOLDS):
+        inside, outside = (np.flatnonzero((unit % FOLDS == fold) == there) for there in (True, False))
+        learnt_from, tested_on = part.contexts.take(outside), part.contexts.take(inside)
+        for j, each in enumerate(classes):
+            actions = each.argmax(learnt_from, values[outside])(tested_on)
+            held_out[j, inside] = values[inside, actions]
+    best = 0
+    for j in range(1, len(classes)):
+        gains = np.bincount(unit, weights=held_out[j] - held_out[best], minlength=n_units)
+        if gains.mean() > GROWING_STANDARD_ERRORS * gains.std() / np.sqrt(n_units):
+            best = j
+    return classes[best]
 
 
 def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixture: FloatArray) -> Policy:
@@ -213,13 +257,6 @@ def _simplified(favourite: Policy, policies: PolicyClass, ledger: Ledger, mixtur
         return favourite
     losses, squares = ledger.gaps(mixture, reference=favourite(ledger.contexts))
     return policies.simplest(favourite, ledger.contexts, losses, squares, standard_errors=DOUBT_STANDARD_ERRORS)
-
-
-def part_before(log: Log, predictions: FloatArray, number: int) -> tuple[Log, Ledger]:
-    """Return the rows of a log whose rewards were known before its round of this number, from 0; and their ledger."""
-    before = np.flatnonzero(log.known_by(int(np.unique(log.rounds)[number])))
-    part = log.take(before)
-    return part, Ledger.of(part, predictions[before])
 
 
 def end_that_pays(log: Log, *, epsilon: float) -> int | None:

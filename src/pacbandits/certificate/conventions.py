@@ -33,7 +33,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pacbandits.arrays import IntArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -47,6 +47,10 @@ SETTLING_SHARE = 0.55  # of shuffled rows, after which the leader stays; later, 
 # The stakes of `certify`, fixed in advance as the design is unknown: from one that suits a trial of two actions to one
 # that suits rare actions and small gaps.
 EXPERT_STAKES = tuple(0.4 * 0.5**j for j in range(10))
+# Stakes for a known number of rows, in units of the best one by an estimate of the variance (see `stakes`); how the
+# experts share the first wealth; and the share of rows that only estimates the variance.
+TUNED_MULTIPLIERS, TUNED_SHARES = (0.25, 0.5, 1.0, 2.0, 4.0), (0.05, 0.15, 0.6, 0.15, 0.05)
+TUNING_SHARE = 0.1
 FIRST_EPSILON = 0.05  # for rewards in [0, 1]: the start of the search for the smallest ε that a log proves
 MAX_TRIED_DISTANCES = 6  # steps of that search
 MAX_TEACHING_ROWS = 2**18  # of a log that is certified by sums: only the first rows of a longer one teach
@@ -58,6 +62,9 @@ MAX_CHOOSING_EPSILON = 0.05  # the largest ε by which leaders are chosen, whate
 MIN_CHOOSING_EPSILON = 1e-9  # the smallest, for estimates without error
 MIN_ADVANTAGE_EPSILONS = 0.05  # advantage of a new leader, in units of that ε
 DOUBT_STANDARD_ERRORS = 1.5  # advantage of the favourite over a simpler policy, below which the simpler one leads
+# The same by cross-validation, where the class has simpler classes within it.
+FOLDS = 5
+GROWING_STANDARD_ERRORS = 1.0  # held-out gain of a larger class over a simpler one, above which it is used
 # The same if a single policy is wanted.
 MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 LEFT_OUT = "{:,} rows of people who had come before were left out: values are of first visits"
@@ -163,6 +170,15 @@ def planned_ends(rows: int) -> IntArray:
 def settling_round(log: Log, spared: int) -> int:
     """Return the block, from 0, that begins with the settling row of shuffled rows; spared: blocks that only teach."""
     return max(int(np.searchsorted(planned_ends(log.n_units), settling_row(log.n_units))) + 1, spared)
+
+
+def tuning_rounds(counts: FloatArray, *, spared: int) -> int:
+    """Return the number of first rounds that tune the stakes of shuffled rows: at least a tenth of the rows.
+
+    counts (rounds,): interactions, or units, of each round. spared: the number of first rounds that taught the class.
+    """
+    enough = int(np.searchsorted(np.cumsum(counts), TUNING_SHARE * counts.sum())) + 1
+    return min(max(enough, spared), len(counts) - 1)
 
 
 def sizes_beforehand(log: Log, *, in_order: bool, shuffled: bool = False) -> tuple[int, ...]:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.certificate import CAP_SHARE, Bets, Certificate
+from pacbandits.certificate.certificate import CAP_SHARE, Certificate
 from pacbandits.certificate.conventions import planned_ends, rearrange
 from pacbandits.certificate.ledger import LedgerRows, log_below
+from pacbandits.certificate.stakes import ExpertWealth, Stakes
 from pacbandits.certificate.worth import Kind
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Log
@@ -282,9 +283,10 @@ def _score(
 #
 #     θ > (Σ_t log(1 + λ_t(S_t − m_t)) + Σ_t λ_t m_t − log(1/α))/Λ.
 #
-# Each of K experts, whose stakes are in proportion so that θ is the same, has α/K. The same for −S bounds θ above. No
-# factor is negative, as predictions are cut: where a reward of 0 (or 1, for u < 0) could ruin an expert, f is made so
-# small (or large) that it cannot, which changes no mean.
+# Experts whose stakes are in proportion, so that θ is the same, share the first wealth, and their wealth together is
+# used (`stakes.ExpertWealth`). The same for −S bounds θ above. No factor is negative, as predictions are cut: where a
+# reward of 0 (or 1, for u < 0) could ruin an expert, f is made so small (or large) that it cannot, which changes no
+# mean.
 #
 # Pending rewards count at the value that minimises S, so that the bound is no larger than it will be; and the centre of
 # a round is computed from rewards that were known before it, so that it is the same at every analysis (see
@@ -330,19 +332,19 @@ class RowWeighing(NamedTuple):
     log: n rows.
     predictions (n, A): made before the round of each.
     weights (n, A): u.
-    bets: the stakes of each expert in each round.
+    stakes: the stakes of each expert in each round.
     counted (n,): the rows that count for θ: those with a stake.
     """
 
     log: Log
     predictions: FloatArray
     weights: FloatArray
-    bets: Bets
+    stakes: Stakes
     counted: BoolArray
 
-    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
-        """Return the best lower bound on θ, or −θ, as `Weighing.below`."""
-        return bound_below(self._of(kind), needed=needed, sign=sign)
+    def wealth(self, kind: Kind, *, sign: float = 1.0) -> ExpertWealth:
+        """Return the experts' wealth from bets on θ, or −θ, as `Weighing.wealth`."""
+        return wealth_of(self._of(kind), sign=sign)
 
     def estimate(self, kind: Kind) -> float:
         """Return the estimate of θ, as `Weighing.estimate`."""
@@ -352,12 +354,12 @@ class RowWeighing(NamedTuple):
         return self._replace(weights=kind.weights(self.weights, self.counted))
 
 
-def bound_below(rows: RowWeighing, *, needed: float, sign: float = 1.0) -> float:
-    """Return the best lower bound on θ (on −θ for a sign of −1) by the experts' wealth; −∞ if none."""
+def wealth_of(rows: RowWeighing, *, sign: float = 1.0) -> ExpertWealth:
+    """Return the experts' wealth from bets on θ (on −θ for a sign of −1)."""
     log, weights = rows.log, sign * rows.weights
     _, rounds = np.unique(log.rounds, return_inverse=True)
     counted, centres = rows.counted, _centres(rows, weights, rounds)
-    stakes = np.array([rows.bets.stakes(expert) for expert in range(len(rows.bets))])
+    stakes = np.array([rows.stakes.bets.stakes(expert) for expert in range(len(rows.stakes.bets))])
     per_round = np.bincount(rounds, weights=counted * log.weights, minlength=stakes.shape[1])
     totals, middles = stakes @ per_round, stakes @ (per_round * centres)
     repeats, played = log.weights, log.played_propensities
@@ -385,8 +387,7 @@ def bound_below(rows: RowWeighing, *, needed: float, sign: float = 1.0) -> float
             )
 
     over_cores(add, count=len(wealth))
-    bounds = (wealth.sum(axis=0) + middles - needed) / totals
-    return float(bounds.max())
+    return ExpertWealth(wealth.sum(axis=0) + middles, totals, np.array(rows.stakes.shares))
 
 
 def _centres(rows: RowWeighing, weights: FloatArray, rounds: IntArray) -> FloatArray:
@@ -416,5 +417,5 @@ def _plain_scores(rows: RowWeighing, weights: FloatArray) -> FloatArray:
 def _estimate(rows: RowWeighing) -> float:
     """Return the estimate of θ: the mean of S weighted by stakes."""
     _, rounds = np.unique(rows.log.rounds, return_inverse=True)
-    stakes = np.where(rows.counted, rows.bets.units[rounds], 0.0) * rows.log.weights
+    stakes = np.where(rows.counted, rows.stakes.bets.units[rounds], 0.0) * rows.log.weights
     return float((stakes * _plain_scores(rows, rows.weights)).sum() / stakes.sum())

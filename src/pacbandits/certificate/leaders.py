@@ -69,6 +69,7 @@ class Leaders:
     start: the round, counted from 0, before which no leader counts.
     settled: the round from which on the leader stays and weight moves, evenly until the end; None if leaders may
         always change, and weight moves all the time.
+    cross_validated: whether the size of a settled leader was chosen by cross-validation; else by pruning.
     """
 
     policies: tuple[Policy, ...] = ()
@@ -77,6 +78,7 @@ class Leaders:
     moving: float = LOTTERY_MOVING
     start: int = 0
     settled: int | None = None
+    cross_validated: bool = False
 
     def __post_init__(self) -> None:
         if len(self.sizes) != len(self.turns) or not all(size >= 1 for size in self.sizes):

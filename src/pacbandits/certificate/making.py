@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.certificate import Bets, Certificate, Json, ToldOfLog
+from pacbandits.certificate.certificate import Bets, Certificate, Improvement, Json, ToldOfLog
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyAgainst, AnyLedger, alone, choose, plan_moves
@@ -244,6 +244,7 @@ class Evidence:
     learning: how the class was learnt, if it was given by its name.
     digest: of the log; computed if None.
     limits: the row limits of a certificate by sums; None for floats.
+    improvement: the proven gains over control, by which the leaders were recommended.
     """
 
     log: ToldOfLog
@@ -261,6 +262,7 @@ class Evidence:
     learning: Learning | None = None
     digest: str | None = None
     limits: RowLimits | None = None
+    improvement: Improvement | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -434,6 +436,7 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
         summed=evidence.limits is not None,
         limits=evidence.limits or RELEASED_LIMITS[0],
         learning=evidence.learning,
+        improvement=evidence.improvement,
         remarks=log.assumed,
     )
     return certificate, least.oracle_calls + more

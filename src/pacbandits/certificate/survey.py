@@ -8,13 +8,13 @@ numbers over the blocks of a source through an engine.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.certificate import Bets, Certificate
+from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.choosing import end_that_pays, find_favourite, lead_log
 from pacbandits.certificate.conventions import (
     arrange,
@@ -29,9 +29,11 @@ from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyLedger, Ledger
+from pacbandits.certificate.stakes import Stakes
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.certificate.worth import Decided, Weighable, Weighing
-from pacbandits.policies.base import check_memory
+from pacbandits.policies.base import PolicyClass, check_memory
+from pacbandits.policies.trees.classes import single_actions
 from pacbandits.records import Log, Policy
 from pacbandits.records.log import digest_log
 from pacbandits.rewards import RewardModel, predict_by_round
@@ -71,11 +73,18 @@ class LogSurvey(Weighable, Protocol):
     @property
     def digest(self) -> str: ...
 
-    def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
+    def lay_out(
+        self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool, always: bool = False
+    ) -> LaidOut:
         """Predict rewards and choose leaders.
 
-        single: certify a single policy, not a mixture. led: whether there may be leaders, as for ε > 0.
+        single: certify a single policy, not a mixture. led: whether there may be leaders, as for ε > 0. always: whether
+        a small class has leaders, too.
         """
+        ...
+
+    def lead_single_actions(self, learnt: LearntClass, *, model: RewardModel, single: bool) -> Leaders:
+        """Return the leaders among the policies that give everybody one action; the log must have an order."""
         ...
 
     def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> LogSurvey | None:
@@ -90,6 +99,7 @@ class LogInMemory:
     watched: the log as it was read.
     early: the same, cut into blocks if it has an order.
     facts: the same with the rows that taught the class as a round of their own.
+    predicted: predictions for its rows, by the reward model.
     """
 
     watched: Log
@@ -100,6 +110,7 @@ class LogInMemory:
     has_rounds: bool
     in_order: bool
     limits: None = None
+    predicted: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray], repr=False)
 
     @classmethod
     def arranged(cls, log: Log, *, ordered: bool, shuffle: bool) -> LogInMemory:
@@ -133,22 +144,22 @@ class LogInMemory:
         counts = np.bincount(np.unique(self.facts.rounds, return_inverse=True)[1], weights=self.facts.repeats)
         return counts.astype(np.float64)
 
-    def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
+    def predict_early(self, model: RewardModel) -> FloatArray:
+        key = str(model.to_json())
+        if key not in self.predicted:
+            self.predicted[key] = predict_by_round(self.early, model)
+        return self.predicted[key]
+
+    def lay_out(
+        self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool, always: bool = False
+    ) -> LaidOut:
         blocks, cut, policies = self.early, self.facts, learnt.policies
-        predictions = predict_by_round(blocks, model)
+        predictions = self.predict_early(model)
         ledger = Ledger.of(cut, predictions)
         check_memory(policies, len(ledger.contexts))
-        spared, leaders = learnt.spared, None
-        if led and worth_leading(policies) and has_rounds(blocks):
-            leaders = lead_log(
-                blocks,
-                predictions,
-                policies,
-                sizes=sizes_beforehand(blocks, in_order=self.in_order, shuffled=self.shuffled),
-                spared=spared,
-                single=single and not self.shuffled,
-                settled=settling_round(blocks, spared) if self.shuffled else None,
-            )
+        leaders = None
+        if led and (always or worth_leading(policies)) and has_rounds(blocks):
+            leaders = self._lead(policies, predictions, spared=learnt.spared, single=single)
         informed: Ledger | None = ledger
         if cut.awaited.any():
             part = cut.rows_in()
@@ -161,6 +172,22 @@ class LogInMemory:
 
         return LaidOut(ledger, leaders, favourite)
 
+    def _lead(self, policies: PolicyClass, predictions: FloatArray, *, spared: int, single: bool) -> Leaders:
+        blocks = self.early
+        return lead_log(
+            blocks,
+            predictions,
+            policies,
+            sizes=sizes_beforehand(blocks, in_order=self.in_order, shuffled=self.shuffled),
+            spared=spared,
+            single=single and not self.shuffled,
+            settled=settling_round(blocks, spared) if self.shuffled else None,
+        )
+
+    def lead_single_actions(self, learnt: LearntClass, *, model: RewardModel, single: bool) -> Leaders:
+        policies = single_actions(self.early.n_actions)
+        return self._lead(policies, self.predict_early(model), spared=learnt.spared, single=single)
+
     def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> LogInMemory | None:
         end = end_that_pays(self.watched, epsilon=epsilon)
         if end is None:
@@ -170,9 +197,9 @@ class LogInMemory:
             return None
         return self.arranged(part, ordered=False, shuffle=False).set_apart(learnt.learning)
 
-    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
+    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> Weighing:
         rounds = np.unique(self.facts.rounds, return_inverse=True)[1]
         # Leaders first, then the policies whose weight moves: the last bit of floats depends on the order.
         gains, losses = (decided._replace(shares=cut(decided.shares, 0.0)) for cut in (np.maximum, np.minimum))
         weights, counted = losses.weights(self.facts, rounds, onto=gains.weights(self.facts, rounds)[0])
-        return RowWeighing(self.facts, predict_by_round(self.early, model), weights, bets, counted)
+        return RowWeighing(self.facts, self.predict_early(model), weights, stakes, counted)

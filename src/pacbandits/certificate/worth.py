@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
@@ -19,17 +19,17 @@ from pacbandits.certificate.certificate import (
     ROUNDS,
     SHUFFLED,
     UNITS_SHUFFLED,
-    Bets,
     Certificate,
     ToldOfLog,
     basic_assumptions,
 )
-from pacbandits.certificate.conventions import EXPERT_STAKES
 from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.certificate.ledger import plan_moves
-from pacbandits.confidence import check_delta, union_threshold
+from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, tuned_stakes
+from pacbandits.confidence import certificate_threshold, check_delta
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
@@ -46,11 +46,13 @@ class Interval:
     low, high: the ends, between which it lies except with probability δ; at all times together, unless rows were
         shuffled or units return.
     estimate: the point estimate.
+    error: its standard error; None if it is unknown.
     """
 
     low: float
     estimate: float
     high: float
+    error: float | None = None
 
     @property
     def empty(self) -> bool:
@@ -64,7 +66,14 @@ class Interval:
     def to_json(self) -> dict[str, float | None]:
         """Serialise to JSON-compatible values; an empty interval has no ends."""
         low, high = (None, None) if self.empty else (self.low, self.high)
-        return {"low": low, "estimate": self.estimate, "high": high}
+        return {"low": low, "estimate": self.estimate, "high": high, "standard_error": self.error}
+
+    def approximate(self, delta: float) -> tuple[float, float] | None:
+        """Return the ordinary interval, by a normal approximation; None if the standard error is unknown."""
+        if self.error is None:
+            return None
+        off = float(ndtri(1.0 - delta / 2.0)) * self.error
+        return self.estimate - off, self.estimate + off
 
 
 @dataclass(frozen=True)
@@ -195,8 +204,8 @@ class Decided(NamedTuple):
 class Weighing(Protocol):
     """The source of interval ends and estimates, for rows in memory or in files."""
 
-    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
-        """Return the best lower bound on θ (on −θ for a sign of −1) by the experts' wealth; −∞ if none."""
+    def wealth(self, kind: Kind, *, sign: float = 1.0) -> ExpertWealth:
+        """Return the experts' wealth from bets on θ (on −θ for a sign of −1)."""
         ...
 
     def estimate(self, kind: Kind) -> float:
@@ -229,7 +238,11 @@ class Weighable(Protocol):
         """The number of interactions of each round (rounds,), also if there are units."""
         ...
 
-    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> Weighing:
+    def predict_early(self, model: RewardModel) -> FloatArray:
+        """Return the predictions (n, A) for the early rows, each made before its round."""
+        ...
+
+    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> Weighing:
         """Return the source of intervals; needed: the approximate log-wealth that a bound takes."""
         ...
 
@@ -246,6 +259,7 @@ class Confidence:
     assumptions: the assumptions of the intervals, in words.
     checks: the results of testing the assumptions on the log.
     measured_by: the rows that the estimates are computed from, in words.
+    constant: the action that the policy assigns to everybody, over which it gains nothing; None if it is a rule.
     """
 
     delta: float
@@ -256,6 +270,13 @@ class Confidence:
     assumptions: tuple[str, ...] = ()
     checks: tuple[AssumptionCheck, ...] = ()
     measured_by: str = ""
+    constant: int | None = None
+
+
+def constant_action(policy: Chosen) -> int | None:
+    """Return the action that a policy assigns to everybody; None if it is not known to be one."""
+    root = policy.root if isinstance(policy, TreePolicy) else None
+    return root if isinstance(root, int) else None
 
 
 def rows_words(counted: float, rows: float, *, led: bool) -> str:
@@ -263,36 +284,63 @@ def rows_words(counted: float, rows: float, *, led: bool) -> str:
 
     counted: the number of rows that bet. led: whether each was scored with a rule chosen before it.
     """
-    many = f"{round(counted):,} of {round(rows):,} rows"
+    many = count_counted(counted, rows)
     if led:
         return f"{many}, each scored with a rule that was chosen before it"
     return f"{many}, which also chose the policy: the intervals allow for that, the estimates may flatter it"
 
 
-def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence, *, experts: int) -> Worth:
+def stakes_for(rows: Weighable, model: RewardModel, *, spared: int, nats: float) -> Stakes:
+    """Return the stakes of bets on values: for the number of rows if they are shuffled, else for any number.
+
+    spared: the number of first rounds that do not bet. nats: the log-wealth that a bound takes.
+    """
+    if not rows.shuffled or len(rows.counts) < 2:
+        return even_stakes(len(rows.counts), spared=spared)
+    return tuned_stakes(rows.early, rows.predict_early(model), rows.counts, spared=spared, nats=nats)
+
+
+def count_counted(counted: float, rows: float) -> str:
+    """Return the number of rows that measured a policy, in words."""
+    return f"all {round(rows):,} rows" if counted == rows else f"{round(counted):,} of {round(rows):,} rows"
+
+
+class Ends(NamedTuple):
+    """The ends of an interval, the estimate, and its standard error, for rewards in [0, 1]."""
+
+    low: float
+    estimate: float
+    high: float
+    error: float | None = None
+
+
+def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence) -> Worth:
     """Return all intervals, in the units of rewards."""
     (low, high), n_actions = log.reward_range, log.n_actions
     one_side = sure.part * sure.delta / 2.0
 
-    def interval(kind: Kind, *, union: int = 1) -> tuple[float, float, float]:
+    def interval(kind: Kind, *, union: int = 1) -> Ends:
         size, loose = (sure.log_size, sure.slack) if kind.of_policy else (0.0, 0.0)
-        needed = union_threshold(log_size=size, experts=experts, delta=one_side)
-        above = union_threshold(log_size=size, experts=experts, delta=one_side / union)
-        least = weighing.below(kind, needed=needed) - loose
-        most = -weighing.below(kind, needed=above, sign=-1.0) + loose
-        return least, weighing.estimate(kind), most
+        needed = certificate_threshold(log_size=size, delta=one_side)
+        above = certificate_threshold(log_size=size, delta=one_side / union)
+        rising, falling = weighing.wealth(kind), weighing.wealth(kind, sign=-1.0)
+        least, most = rising.bound(needed) - loose, -falling.bound(above) + loose
+        return Ends(least, weighing.estimate(kind), most, rising.standard_error(falling))
 
     unit = high - low
-    leads = [interval(Kind(against=action), union=n_actions) for action in range(n_actions)]
+    leads = [
+        Ends(0.0, 0.0, 0.0) if action == sure.constant else interval(Kind(against=action), union=n_actions)
+        for action in range(n_actions)
+    ]
     value = interval(Kind())
     singles = [interval(Kind(of_policy=False, alone=action)) for action in range(n_actions)]
-    best = tuple(min(one[k] for one in leads) for k in range(3))
+    best = Ends(*(min(one[k] for one in leads) for k in range(3)))
 
-    def within(ends: Sequence[float], least: float, start: float) -> Interval:
+    def within(ends: Ends, least: float, start: float) -> Interval:
         """Cut an interval to the range; one that lies outside it is empty, and stays so."""
-        bottom, middle, top = ends
+        bottom, middle, top, error = ends
         cut = max(bottom, least), min(max(middle, least), 1.0), min(top, 1.0)
-        return Interval(*(start + unit * x for x in cut))
+        return Interval(*(start + unit * x for x in cut), error=None if error is None else unit * error)
 
     return Worth(
         value=within(value, 0.0, low),
@@ -315,9 +363,10 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
     if policy.n_actions != facts.n_actions:
         raise InputError(f"the policy is for {policy.n_actions} actions, and the log has {facts.n_actions}")
     used = first_model(rows.early) if model is None else check_model(model)
-    bets = Bets(EXPERT_STAKES, (1.0,) * len(rows.counts))
-    needed = union_threshold(log_size=0.0, experts=len(bets), delta=wrong / 2.0)
-    weighing = rows.weigh(Decided.always(policy, bets.units > 0), bets, used, needed=needed)
+    needed = certificate_threshold(delta=wrong / 2.0)
+    stakes = stakes_for(rows, used, spared=0, nats=needed)
+    decided = Decided.always(policy, stakes.bets.units > 0)
+    weighing, by_round = rows.weigh(decided, stakes, used, needed=needed), rows.rows_by_round
     units, (low, high) = facts.units is not None, facts.reward_range
     order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if rows.in_order else ()
     if rows.shuffled:
@@ -328,9 +377,10 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
         shuffled=rows.shuffled,
         assumptions=(*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed),
         checks=look(rows.watched),
-        measured_by=f"all {facts.samples:,} rows",
+        measured_by=count_counted(by_round[decided.counted].sum(), facts.samples),
+        constant=constant_action(policy),
     )
-    return compose_worth(weighing, facts, sure, experts=len(bets))
+    return compose_worth(weighing, facts, sure)
 
 
 def measure_policy(
@@ -340,23 +390,23 @@ def measure_policy(
 
     None if the rows give no bound. delta: the probability that each interval is wrong (default: the certificate's).
     """
-    c, counts = certificate, rows.counts
-    part, log_size, slack, bet_on = 1.0, 0.0, 0.0, certificate.bets.units > 0
-    if c.leaders is None:
-        if not math.isfinite(c.log_size):
-            return None
-        decided, log_size = Decided.always(c.policy, bet_on), c.log_size
-    else:
-        moves, ends = plan_moves(c.leaders, units=c.bets.units, counts=counts)
-        if not ends.any():
-            return None
-        decided = Decided.led(c.leaders, moves, bet_on)
-        part, slack = c.leaders.part(counts), slack_of(c.policy, c.leaders.policies, ends / ends.sum())
+    c, counts, by_round = certificate, rows.counts, rows.rows_by_round
     used = model_from_json(c.model) if model is None else check_model(model)
     wrong = c.delta if delta is None else check_delta(delta)
-    needed = union_threshold(log_size=log_size, experts=len(c.bets), delta=part * wrong / 2.0)
-    weighing = rows.weigh(decided, c.bets, used, needed=needed)
-    by_round = rows.rows_by_round
+    part, slack, log_size = 1.0, 0.0, 0.0 if c.leaders is not None else c.log_size
+    if not math.isfinite(log_size):
+        return None
+    part = 1.0 if c.leaders is None else c.leaders.part(counts)
+    needed = certificate_threshold(log_size=log_size, delta=part * wrong / 2.0)
+    stakes = stakes_for(rows, used, spared=c.bets.spared, nats=needed)
+    if c.leaders is None:
+        decided = Decided.always(c.policy, stakes.bets.units > 0)
+    else:
+        found = decide_led(c.policy, c.leaders, stakes, counts)
+        if found is None:
+            return None
+        decided, slack = found
+    weighing = rows.weigh(decided, stakes, used, needed=needed)
     sure = Confidence(
         wrong,
         log_size,
@@ -366,8 +416,21 @@ def measure_policy(
         assumptions=c.assumptions,
         checks=c.checks,
         measured_by=rows_words(by_round[decided.counted].sum(), by_round.sum(), led=c.leaders is not None),
+        constant=constant_action(c.policy),
     )
-    return compose_worth(weighing, rows.facts, sure, experts=len(c.bets))
+    return compose_worth(weighing, rows.facts, sure)
+
+
+def decide_led(policy: Chosen, leaders: Leaders, stakes: Stakes, counts: FloatArray) -> tuple[Decided, float] | None:
+    """Return who decides in each round, given leaders, and the largest difference between θ and the policy's value.
+
+    None if no leader has any weight. counts (rounds,): interactions, or units, of each round.
+    """
+    units = stakes.bets.units
+    moves, ends = plan_moves(leaders, units=units, counts=counts)
+    if not ends.any():
+        return None
+    return Decided.led(leaders, moves, units > 0), slack_of(policy, leaders.policies, ends / ends.sum())
 
 
 def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:

@@ -102,6 +102,19 @@ Control = Annotated[
 ]
 
 
+ImproveOn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ACTION",
+        help="Prove that the policy is better than this action, and by how much at least (default: --control).",
+    ),
+]
+BestOnly = Annotated[
+    bool,
+    typer.Option("--best-only", help="Prove only how close to the best the policy is, not its gain over --control."),
+]
+
+
 def restrictions_for(
     log: Log,
     *,
@@ -191,6 +204,8 @@ def certify_log(
     reward_range: RewardRange = None,
     clip: Clip = False,
     control: Control = None,
+    improve_on: ImproveOn = None,
+    best_only: BestOnly = False,
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
@@ -279,19 +294,23 @@ def certify_log(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Find the best policy in the data of an A/B test and certify how close to optimal it is.
+    """Find the best policy in the data of an A/B test and prove what it gains.
 
     The table has one row per person or visit: features, the arm shown, and
     the outcome. Name these columns ([cyan]--action[/], [cyan]--reward[/]) and how
     people were assigned ([cyan]--split[/]).
+
+    With [cyan]--control[/] the first answer is how much the recommended policy
+    gains over it at least. Candidates are a rule of the class and one action
+    for everyone; if no gain is proven, the recommendation is to keep the control.
 
     The result is a proof, not an approximation: except with probability
     [cyan]--delta[/], no policy of the class is better by more than the printed
     ε. [cyan]--epsilon[/] asks for a certain ε; if the log does not support it,
     the command estimates how many more rows are needed.
 
-    Exit code 3 if the requested ε is not certified or if the data
-    contradict an assumption (an alarm: counts that do not fit the split,
+    Exit code 3 if no gain over [cyan]--control[/] is proven, if the requested ε
+    is not certified, or if the data contradict an assumption (an alarm: counts that do not fit the split,
     drift, or an empty interval). Alarms are printed first; resolve them first.
 
     [dim]Examples:
@@ -306,7 +325,7 @@ def certify_log(
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
-    from pacbandits.analysis import Request, analyse, is_streamed
+    from pacbandits.analysis import Request, analyse, improved_on, is_streamed
     from pacbandits.confidence import check_delta
     from pacbandits.planning import load_plan
     from pacbandits.report import certificate_document
@@ -341,6 +360,7 @@ def certify_log(
         position=position,
     )
     _check_contexts(contexts, log)
+    improved = improved_on(control, False if best_only else improve_on)
     restricting = {
         "smallest_leaf": smallest_leaf,
         "cost": cost,
@@ -348,7 +368,7 @@ def certify_log(
         "max_share": max_share,
         "max_treated": max_treated,
         "never": never,
-        "control": control,
+        "control": improved["control"],
     }
     request = Request(
         policies=policies,
@@ -359,7 +379,7 @@ def certify_log(
         ordered=ordered or time is not None,
         shuffle=shuffle,
         single=single,
-        control=control,
+        **improved,
     )
     if asymptotic:
         certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)
@@ -388,7 +408,7 @@ def certify_log(
         show(certificate_document(made, summary))
         if summary.happened:
             show(happened_document(summary.happened))
-    if not made.certified or summary.alarms:
+    if not result.proven or summary.alarms:
         raise typer.Exit(PARTIAL)
 
 

@@ -212,6 +212,10 @@ class PolicyClass(ABC):
         """
         return policy
 
+    def simpler(self) -> tuple[PolicyClass, ...]:
+        """Return the nested classes of simpler policies, the simplest first; each contains those before it."""
+        return ()
+
     def parts(self, policy: Policy, contexts: Contexts) -> IntArray:
         """Return the part (n,) of each context, from 0; a policy and its simplifications are constant on each part."""
         raise self._unsupported("divide contexts")
@@ -300,7 +304,7 @@ _FORWARDED = (
     *("policy", "actions", "frontier", "has", "simplest", "parts", "policy_of", "policy_from_json"),
     *("n_contexts", "feature_names", "accepts_greedy", "withdrawn", "budget", "costs", "mean_cost"),
     *("describe", "details", "to_json", "argmax_cost", "frontier_cost", "argmax_within", "know"),
-    *("narrowed", "summing", "attained"),
+    *("narrowed", "summing", "attained", "simpler"),
 )
 
 

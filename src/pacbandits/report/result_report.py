@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
-from pacbandits.certificate.certificate import count_words, rounded_up
+from pacbandits.certificate.certificate import Improvement, count_words, rounded_up
 from pacbandits.certificate.worth import Interval
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
@@ -72,13 +72,14 @@ def result_document(summary: Summary) -> Document:
     """Return the report of a result, for colleagues."""
     s, c = summary, summary.certificate
     size = count_of(c.samples, "row") if c.units is None else c.counted
-    rule = "The rule" if s.instead is None else f"Best rule found (not estimated to earn more than always {s.instead})"
     blocks: list[Block] = [
         Text(f"{s.source}: {count_of(len(s.actions), 'action')}; {size}", "dim"),
         *(Note("warning", f"Note: {words}") for words in s.notices),
         d.Box((*(Note("alarm", f"{words}.") for words in s.alarms), *map(Text, s.answer()[len(s.alarms) :]))),
-        Section(rule, tuple(_rule(s))),
+        Section("The rule" if s.single_action is None else "The recommendation", tuple(_rule(s))),
     ]
+    if s.gain is not None:
+        blocks.append(Section("Candidates", (candidates_table(s, s.gain),)))
     if s.worth is not None:
         blocks.append(Section("Estimated value", tuple(_value(s))))
     blocks.append(Section("Results by action", (arms_table(s.arms, s.outcome, s.show),)))
@@ -171,10 +172,25 @@ def _value(s: Summary) -> Iterable[Block]:
         yield Text(f"{sure}; that makes it wider than the usual one.", "dim")
 
 
+def candidates_table(s: Summary, gain: Improvement) -> Table:
+    """Return the candidates from the simplest on, with their gains over control, and a mark at the recommended one."""
+    control, chosen = call(gain.control, s.actions), gain.recommended
+    rows = [("keep " + plain(control), "0", "0", "recommended" if chosen is None else "")]
+    for one in reversed(gain.candidates):
+        low, estimate = (s.show_difference(value, sign=True) for value in (one.low, one.estimate))
+        rows.append((plain(s.candidate_words(one)), estimate, low, "recommended" if one is chosen else ""))
+    sure = 100 * (1 - s.certificate.delta)
+    note = (
+        f"Gains over {plain(control)}. All proven gains hold together with {sure:g} % confidence, so that the "
+        "recommendation may be chosen by them."
+    )
+    return Table(("candidate", "estimated gain", "proven gain, at least", ""), tuple(rows), note=note)
+
+
 def _leaves_table(s: Summary) -> Table:
     """Return the mean outcome of each action in each leaf of the rule."""
     names = s.actions[:MAX_SHOWN_ACTIONS]
-    marked = not s.alarms and s.instead is None  # a rule that is not recommended has no action to highlight
+    marked = not s.alarms
     rows = tuple(
         (
             " and ".join(leaf.conditions) or "everybody",
@@ -327,10 +343,17 @@ def _value_facts(summary: Summary) -> dict[str, str]:
             "gain over the best single action": interval_words(worth.over_best, percent=percent, difference=True),
             "measured by": worth.measured_by,
         }
+        if (gains := summary.gain) is not None:
+            for one in gains.candidates:
+                low, middle = (summary.show_difference(value, sign=True) for value in (one.low, one.estimate))
+                facts[f"{summary.candidate_words(one)}, gain"] = f"{middle}, proven at least {low}"
         if (control := summary.control) is not None:
             single, gain = worth.singles[control], worth.over_each[control]
             facts[f"always {names[control]}"] = interval_words(single, percent=percent, difference=False)
             facts[f"gain over the control, {names[control]}"] = interval_words(gain, percent=percent, difference=True)
+            if (usual := gain.approximate(worth.delta)) is not None:
+                low, high = (summary.show_difference(end, sign=True) for end in usual)
+                facts["  ordinary interval (approximate)"] = f"{low} to {high}"
     for arm in summary.arms[:MAX_SHOWN_ACTIONS]:
         mean = "" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}"
         facts[f"rows with {arm.action}"] = f"{arm.rows:,}{mean}" + (

@@ -12,7 +12,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.alarms import by_gravity
-from pacbandits.certificate.certificate import rounded_down, rounded_up
+from pacbandits.certificate.certificate import Candidate, Improvement, rounded_down, rounded_up
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
@@ -24,7 +24,7 @@ from pacbandits.records.column_types import tells_of_return
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.records.policy import call
 from pacbandits.report.document import ALARM
-from pacbandits.report.numbers import show_gain, show_interval, show_mean
+from pacbandits.report.numbers import about, show_gain, show_interval, show_mean
 from pacbandits.trials.forecast import Outlook
 
 # The arms of an A/B test: the number of rows of each action, and their mean outcome.
@@ -264,6 +264,7 @@ class Summary:
             "price": None if self.price is None else asdict(self.price),
             "arms": [asdict(arm) for arm in self.arms],
             "control": None if self.control is None else self.actions[self.control],
+            "next_step": self.next_step(),
             "planned": [list(row) for row in self.happened],
         }
 
@@ -282,7 +283,8 @@ class Summary:
         c = self.certificate
         if self.alarms:
             return (*(f"{ALARM}{one_line(words)}." for words in self.alarms), RESOLVE, self._as_it_stands())
-        return self._what(), self._how_good(), self._how_sure(100 * (1 - c.delta))
+        said = self._what(), self._how_good(), self._how_sure(100 * (1 - c.delta)), self.next_step()
+        return tuple(words for words in said if words)
 
     def _as_it_stands(self) -> str:
         """Return what the rows suggest if the alarm is ignored."""
@@ -298,33 +300,89 @@ class Summary:
         )
 
     def _what(self) -> str:
-        own = [leaf.action for leaf in self.leaves]
+        """Return the recommendation, in the words of what was proven."""
+        if self.gain is not None:
+            return self._what_is_better(self.gain)
         if isinstance(self.certificate.policy, Lottery):
             count = len(self.certificate.policy.policies)
             return (
-                f"The best policy that these data point to is a draw between {count} similar rules, made anew for each "
-                "person; the likeliest of them is shown below."
+                f"Recommendation: a mixture of {count} similar rules, one of which is drawn for each person; the most "
+                "likely one is shown below."
             )
         if self.single_action is not None:
+            return f"Recommendation: use {self.single_action} for everyone. No rule for different people looked better."
+        kept = ", the best that keeps the restrictions" if self.restricted else ""
+        sure = self.worth is None or self.worth.over_best.low > 0 or self.restricted
+        doubt = "" if sure else f" That it is better than {self.best_single} for everyone is not proven."
+        return f"Recommendation: use the rule below{kept}.{doubt}"
+
+    @property
+    def gain(self) -> Improvement | None:
+        """The proven gains over control; None if no control was named."""
+        return self.certificate.improvement
+
+    @property
+    def policy_words(self) -> str:
+        """The recommended policy in a few words."""
+        if isinstance(self.certificate.policy, Lottery):
+            return "the mixture of rules below"
+        return "the rule below" if self.single_action is None else f"{self.single_action} for everyone"
+
+    def candidate_words(self, candidate: Candidate) -> str:
+        """A candidate in a few words."""
+        root = candidate.policy.root if isinstance(candidate.policy, TreePolicy) else None
+        return f"{call(root, self.actions)} for everyone" if isinstance(root, int) else "a rule by person"
+
+    def _what_is_better(self, gain: Improvement) -> str:
+        control, found, percent = call(gain.control, self.actions), gain.recommended, 100 * (1 - self.certificate.delta)
+        if found is not None:
             return (
-                f"Give everybody {self.single_action}: these data point to no rule for different people "
-                "that would be better."
+                f"Recommendation: use {self.policy_words}. With {percent:g} % confidence it raises the mean "
+                f"{self.outcome} by at least {self.show_least(found.low)} over {control}{self._ordinarily()}."
             )
-        kinds = len(set(own))
-        which = f", which gives different people {kinds} different actions" if kinds > 1 else ""
-        rule = f"the rule below{which}{',' if which else ''}"
-        if self.worth is None or self.worth.over_best.low > 0 or self.restricted:
-            kept = (
-                ": the best of those that keep the restrictions, for all that these data show"
-                if self.restricted
-                else ""
-            )
-            return f"Use the rule below{which}{kept}."
-        if self.instead is None:
-            return f"T{rule[1:]} looks best, but may be no better than always {self.best_single}."
+        best = max(gain.candidates, key=lambda one: one.estimate)
+        if best.estimate <= 0:
+            return f"Recommendation: keep {control}. No gain over it is proven, and no candidate is estimated to gain."
         return (
-            f"Give everybody {self.instead}, for all that these data show: {rule} looked better on "
-            "the way and earns no more."
+            f"Recommendation: keep {control} for now. No gain over it is proven: {self.candidate_words(best)} is "
+            f"estimated to bring {self.show_difference(best.estimate, sign=True)}, with {percent:g} % confidence at "
+            f"least {self.show_difference(best.low, sign=True)}."
+        )
+
+    def _ordinarily(self) -> str:
+        """Return the estimate of the gain and the ordinary interval, in parentheses."""
+        if self.worth is None or self.gain is None:
+            return ""
+        over = self.worth.over_each[self.gain.control]
+        words = f"estimate {self.show_difference(over.estimate, sign=True)}"
+        usual = over.approximate(self.certificate.delta)
+        if usual is not None:
+            low, high = (self.show_difference(end, sign=True) for end in usual)
+            words += f"; the ordinary interval, an approximation, is {low} to {high}"
+        return f" ({words})"
+
+    def show_least(self, value: float) -> str:
+        """Return a proven difference, rounded down."""
+        return self.show_difference(rounded_down(value))
+
+    def next_step(self) -> str:
+        """Return what to do next: roll out, run longer and how long, or stop."""
+        gain = self.gain
+        if self.alarms:
+            return RESOLVE
+        if gain is None:
+            return ""
+        control = call(gain.control, self.actions)
+        if gain.recommended is not None:
+            return f"Next: roll out {self.policy_words}, and keep a small holdout on {control} to watch the gain."
+        best = max(gain.candidates, key=lambda one: one.estimate)
+        if best.estimate <= 0:
+            return f"Next: stop, or test something else; {control} stays."
+        rows = self.certificate.independent
+        more = rows * (((best.estimate - best.low) / best.estimate) ** 2 - 1.0)
+        return (
+            f"Next: run longer if the estimated gain is worth it. If it is right, about {about(max(more, 1.0))} more "
+            f"{self.noun} would prove that {self.candidate_words(best)} is better than {control}."
         )
 
     @property
@@ -339,14 +397,6 @@ class Summary:
         """Whether policies are restricted, so that a single action for everybody may not be allowed."""
         learning = self.certificate.learning
         return learning is not None and bool(learning.restricted)
-
-    @property
-    def instead(self) -> str | None:
-        """The action for everybody to recommend if the rule is not estimated to earn more; else None."""
-        if self.worth is None or self.restricted or self.single_action is not None:
-            return None
-        gains = isinstance(self.certificate.policy, Lottery) or self.worth.over_best.estimate > 0
-        return None if gains else self.best_single
 
     @property
     def leaves_mean(self) -> float | None:
@@ -365,11 +415,13 @@ class Summary:
             return "How much it earns cannot be told from this log."
         value, lead = self.worth.value, self.worth.over_best
         words = (
-            f"With the rule the mean {self.outcome} is about {self.show(value.estimate)} (between "
+            f"With it the mean {self.outcome} is about {self.show(value.estimate)} (between "
             f"{self.show(value.low)} and {self.show(value.high)}); always {self.best_single}, the best single action, "
             f"comes to about {self.show(max(one.estimate for one in self.worth.singles))}"
         )
         over_control = ""
+        if self.gain is not None:
+            return f"{words}."
         if self.control is not None:
             over = self.worth.over_each[self.control]
             low, high = (self.show_difference(end, sign=True) for end in (over.low, over.high))

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray, as_read
-from pacbandits.certificate.certificate import Certificate, ToldOfLog
+from pacbandits.certificate.certificate import Certificate, ToldOfLog, leaders_to_json
 from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
 from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
-from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, start_part
+from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, recommended_part, start_part
 from pacbandits.errors import count_of
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
@@ -65,8 +65,13 @@ def faults_on_sight(
     elif not near(c.threshold, needed_wealth(c, policies, counts)):
         needed = needed_wealth(c, policies, counts)
         faults.append(f"the threshold {c.threshold:.6g} is not {needed:.6g}, as δ, the class and its leaders have it")
-    if c.leaders is not None and not worth_leading(policies):
+    if c.leaders is not None and not worth_leading(policies) and c.improvement is None:
         faults.append("leaders are for large classes, and this one is proven by a union over all its policies")
+    if c.improvement is not None:
+        same = c.leaders is not None and leaders_to_json(c.leaders) == leaders_to_json(c.improvement.leaders)
+        faults.extend([] if same else ["the certificate's leaders are not those of the policy that it recommends"])
+        if not c.by_rule or any(len(one.leaders.turns) != len(counts) for one in c.improvement.candidates):
+            faults.append("gains over control are proven by the rule of certify, with leaders in all rounds")
     if c.epsilon == 0:
         faults.extend(faults_of_best(policies, led=c.leaders is not None))
     if c.epsilon > 0 and c.leaders is None and worth_leading(policies) and not c.by_rule:
@@ -110,6 +115,10 @@ def needed_wealth(c: Certificate, policies: PolicyClass, counts: FloatArray) -> 
     At ε = 0 a tenth of it is kept for contexts that the log never contains. counts (rounds,): interactions in each.
     """
     part = delta_share(c, policies, led=c.leaders is not None)
+    if c.improvement is not None:  # one of several policies, by the data, each with its part
+        part = LEADERS_PART * recommended_part(
+            control=c.improvement.recommended is None, candidates=len(c.improvement.candidates)
+        )
     part *= 1.0 - UNSEEN_PART if c.epsilon == 0 else 1.0
     if c.leaders is not None:
         part *= part_of_start(c.leaders, counts)
@@ -157,30 +166,35 @@ def keep_book(c: Certificate, counts: FloatArray) -> LeaderBook:
     if c.leaders is None:
         alone = Leaders(parts_of(c.policy)[:1], (0,) * len(counts), (1,) * len(counts))
         return LeaderBook(alone, [{}] * len(counts), np.ones(1))
-    turns = [NOBODY if number < c.leaders.start else turn for number, turn in enumerate(c.leaders.turns)]
+    return keep_weights(c.leaders, c.bets.units, counts)
+
+
+def keep_weights(leaders: Leaders, units: FloatArray, counts: FloatArray) -> LeaderBook:
+    """Compute the weights of leaders; units (rounds,): stakes up to a factor. counts (rounds,): as for `keep_book`."""
+    turns = [NOBODY if number < leaders.start else turn for number, turn in enumerate(leaders.turns)]
     held: dict[int, float] = {}  # weight by leader, in the order in which they last led
     moves: list[dict[int, float]] = []
-    coming = np.cumsum((c.bets.units * np.array(c.leaders.sizes))[::-1])[::-1]  # planned stakes from each round on
-    rounds_told = zip(c.bets.units, turns, c.leaders.sizes, counts, strict=True)
+    coming = np.cumsum((units * np.array(leaders.sizes))[::-1])[::-1]  # planned stakes from each round on
+    rounds_told = zip(units, turns, leaders.sizes, counts, strict=True)
     for number, (unit, turn, size, count) in enumerate(rounds_told):
         taken: dict[int, float] = {}
         if turn != NOBODY and unit > 0:
             mine = held.pop(turn, 0.0)
-            if c.leaders.settled is None:
-                left = c.leaders.moving * size
+            if leaders.settled is None:
+                left = leaders.moving * size
                 for other, weight in held.items():
                     if weight > 0 and left > 0:
                         taken[other] = min(weight / unit, left) / size
                         left -= taken[other] * size
-            elif number >= c.leaders.settled:
+            elif number >= leaders.settled:
                 taken = {other: weight / coming[number] for other, weight in held.items()}
             for other, share in taken.items():
                 held[other] -= share * unit * count
             held[turn] = mine + (1.0 + sum(taken.values())) * unit * count
         moves.append(taken)
     whole = sum(held.values())
-    shares = np.array([held.get(j, 0.0) / whole if whole > 0 else 0.0 for j in range(len(c.leaders.policies))])
-    return LeaderBook(replace(c.leaders, turns=tuple(turns)), moves, shares)
+    shares = np.array([held.get(j, 0.0) / whole if whole > 0 else 0.0 for j in range(len(leaders.policies))])
+    return LeaderBook(replace(leaders, turns=tuple(turns)), moves, shares)
 
 
 def stakes_too_much(c: Certificate, book: LeaderBook) -> list[str]:
@@ -208,6 +222,14 @@ def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float 
     return faults
 
 
+def lottery_of(book: LeaderBook) -> tuple[list[int], FloatArray, float]:
+    """Return the numbers of the leaders that the final weights keep, their weights, and the slack that it costs."""
+    single, shares = book.leaders.single, book.shares
+    kept = [int(shares.argmax())] if single else np.flatnonzero(shares >= MIN_LOTTERY_WEIGHT).tolist()
+    slack = max(shares[kept].sum() - 1.0, 0.0) + np.delete(shares, kept).clip(min=0.0).sum()
+    return kept, shares[kept] / shares[kept].sum(), float(slack)
+
+
 def wrong_lottery(c: Certificate, book: LeaderBook) -> list[str]:
     """Return faults if the certified policy or the slack does not follow from the leaders' weights."""
     if c.leaders is None:
@@ -216,14 +238,12 @@ def wrong_lottery(c: Certificate, book: LeaderBook) -> list[str]:
     if not book.shares.any():
         nothing = c.slack == 0 and not isinstance(c.policy, Lottery)
         return [] if nothing else ["nobody has led, and a lottery is claimed"]
-    single = c.leaders.single
-    kept = [int(book.shares.argmax())] if single else np.flatnonzero(book.shares >= MIN_LOTTERY_WEIGHT).tolist()
-    slack = max(book.shares[kept].sum() - 1.0, 0.0) + np.delete(book.shares, kept).clip(min=0.0).sum()
+    kept, owed, slack = lottery_of(book)
     faults: list[str] = []
     if not abs(slack - c.slack) <= 1e-9:
         faults.append(f"the slack is {slack:.6g}, not {c.slack:.6g}")
     weights = c.policy.weights if isinstance(c.policy, Lottery) else (1.0,)
-    drawn, owed = parts_of(c.policy), book.shares[kept] / book.shares[kept].sum()
+    drawn = parts_of(c.policy)
     right = len(drawn) == len(kept) and all(
         same_policy(one, c.leaders.policies[j]) for one, j in zip(drawn, kept, strict=True)
     )

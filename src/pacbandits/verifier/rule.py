@@ -5,7 +5,9 @@ fitted to the rewards it predicts would make a claim look stronger than it is. T
 favourite is the policy of largest estimated value less about one standard error, which (v/ε + ε)/2 ≥ √v replaces, as
 that is a sum over rows. It leads if it is better than the leader by a relevant amount. Leaders are chosen again once
 the data have grown by a quarter; once rows no longer fit in memory, when they have doubled. A leader that settles is
-the simplest policy that the rows before cannot distinguish from the favourite.
+the simplest policy that the rows before cannot distinguish from the favourite. If its size is chosen by
+cross-validation, then of nested classes a larger one is searched if its best policies gain more than one standard error
+over those of the simpler one, on rows that did not choose them.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import CAP_SHARE, MODEL_GIVEN, Certificate, ToldOfLog
+from pacbandits.certificate.certificate import CAP_SHARE, MODEL_GIVEN, RULE, Certificate, ToldOfLog
 from pacbandits.certificate.conventions import (
     DOUBT_STANDARD_ERRORS,
     EXPERT_STAKES,
     FIRST_BLOCK_ROWS,
+    FOLDS,
+    GROWING_STANDARD_ERRORS,
     LEADING_GROWTH_FACTOR,
     MAX_CHOOSING_EPSILON,
     MIN_ADVANTAGE_EPSILONS,
@@ -29,7 +33,7 @@ from pacbandits.certificate.conventions import (
     MIN_CLEAR_ADVANTAGE_EPSILONS,
     MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
 )
-from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING
+from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
 from pacbandits.certificate.learning_record import (
     MAX_SPEC_CHARACTERS,
     MIN_LEARNING_INTERACTIONS,
@@ -40,10 +44,12 @@ from pacbandits.certificate.learning_record import (
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import goes_by_shares, learns, load_policies, same_class
+from pacbandits.policies.trees.classes import single_actions
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.log import digest_contexts, number_units
 from pacbandits.rewards import RewardModel, first_model
 from pacbandits.verifier.figures import LeaderBook, same_policy, worth_leading
+from pacbandits.verifier.gains import GainRows
 from pacbandits.verifier.order import weights_of
 from pacbandits.verifier.wealth import Wealth
 
@@ -150,6 +156,14 @@ class VerifiedRows(Protocol):
         """Return the log-wealth of all rows against every policy."""
         ...
 
+    def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
+        ...
+
+    def gain_wealth(self, gains: GainRows, centres: FloatArray) -> FloatArray:
+        """Return the log-wealth of each expert (K,) from bets on a gain."""
+        ...
+
 
 class LateRows(Protocol):
     """All rows of a large log, in memory or in files, by which its later leaders are chosen."""
@@ -171,8 +185,13 @@ def follow_rule(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> Fi
         return [], [], [TRIAL_TOLD]
     given = MODEL_GIVEN in c.remarks
     faults, ties = list(_wrong_choices(c, rows, policies, given=given)), list[str]()
-    if not faults and c.leaders is not None:
-        faults, ties = _wrong_leaders(c, rows, policies)
+    if not faults and c.improvement is not None:
+        for one in c.improvement.candidates:
+            searched = policies if one.name == RULE else single_actions(rows.n_actions)
+            found = _wrong_leaders(one.leaders, c.bets.spared, rows, searched, by_early=one.name != RULE)
+            faults, ties = [*faults, *found[0]], [*ties, *found[1]]
+    elif not faults and c.leaders is not None:
+        faults, ties = _wrong_leaders(c.leaders, c.bets.spared, rows, policies)
     model_too = "" if given else "the reward model, "
     trusted = [*(["the reward model was chosen before the log was seen"] if given else []), *ties]
     return faults, [f"{model_too}stakes and leaders follow from the log by the rule of certify"], trusted
@@ -184,26 +203,34 @@ def _wrong_choices(c: Certificate, rows: VerifiedRows, policies: PolicyClass, *,
         yield "the stakes are not those that certify fixes in advance"
     if not given and c.model != first_model(rows.early).to_json():
         yield "the reward model is not the one that follows from the first round of the log"
-    told = c.leaders
-    if (told is not None) != (c.epsilon > 0 and worth_leading(policies) and rows.has_order):
+    large = worth_leading(policies) or c.improvement is not None
+    if (c.leaders is not None) != (c.epsilon > 0 and large and rows.has_order):
         yield "leaders are for large classes on logs with rounds, and for these always"
-    elif told is not None:
+    listed = () if c.leaders is None else (c.leaders,)
+    for told in listed if c.improvement is None else (one.leaders for one in c.improvement.candidates):
         if told.moving not in ((LOTTERY_MOVING,) if c.shuffled else (LOTTERY_MOVING, SINGLE_MOVING)):
             yield "the weight that moves between leaders is not what certify fixes in advance"
         if told.settled != rows.settling_round(c.bets.spared):
             yield "the round from which on the leader stays is not the one that certify fixes in advance"
+        if told.cross_validated and (told.settled is None or not policies.simpler()):
+            yield "the size of a policy is chosen by cross-validation where its leader settles, in nested classes"
+        if c.improvement is not None and told.start != 0:
+            yield "the proof of a gain starts with the first leader"
         if told.sizes != rows.sizes:
             yield "the sizes of rounds are not those that certify plans with"
 
 
-def _wrong_leaders(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> tuple[list[str], list[str]]:
+def _wrong_leaders(
+    told: Leaders, spared: int, rows: VerifiedRows, policies: PolicyClass, *, by_early: bool = False
+) -> tuple[list[str], list[str]]:
     """Check that the leader of every round is the policy that the rows before it favour; return faults and ties.
 
     Policies that act alike on all contexts known before a round are one, and the first of them leads. If the rows
     before cannot distinguish two policies, another machine may break the tie otherwise: then the stated one leads.
+
+    spared: the number of rounds that only teach. by_early: whether leaders are chosen by the early rows alone.
     """
-    told, early, weights = c.leaders, rows.early, weights_of(rows.early)
-    assert told is not None
+    early, weights = rows.early, weights_of(rows.early)
     ends = np.concatenate([[0.0], np.cumsum(rows.counts)])
     leader, last, led, ties = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR, 0, list[str]()
     for number, turn in enumerate(told.turns):
@@ -222,10 +249,7 @@ def _wrong_leaders(c: Certificate, rows: VerifiedRows, policies: PolicyClass) ->
                 else told.settled is None and seen >= LATE_GROWTH_FACTOR * last
             )
         if due:
-            simple = told.settled is not None
-            leader, compared = _choose(
-                rows, policies, leader, number, complete=complete, single=told.restarts, simple=simple
-            )
+            leader, compared = _choose(rows, policies, leader, number, told, complete=complete or by_early)
             last = seen
             if theirs is not None and theirs.to_json() != leader.to_json():
                 alike = _first_alike(told.policies[:led], leader, known)
@@ -233,7 +257,7 @@ def _wrong_leaders(c: Certificate, rows: VerifiedRows, policies: PolicyClass) ->
                     ties.append(f"{TIED} {number + 1}")
                     leader = theirs
         expected = NOBODY
-        if leader is not None and number >= c.bets.spared:
+        if leader is not None and number >= spared:
             alike = _first_alike(told.policies[:led], leader, known)
             expected = led if alike is None else alike
         new = turn == led
@@ -264,18 +288,21 @@ def _choose(
     policies: PolicyClass,
     leader: Policy | None,
     number: int,
+    told: Leaders,
     *,
     complete: bool,
-    single: bool,
-    simple: bool,
 ) -> tuple[Policy, PolicyComparison | None]:
     """Return the leader from a round on, and the comparison by which it was chosen, if there was one.
 
-    leader: until then. complete: whether all rows before the round are early ones. single: whether a change of leaders
-    is expensive. simple: whether the simplest policy leads that cannot be distinguished from the favourite.
+    leader: until then. told: the leaders that the certificate states. complete: whether all rows before the round are
+    early ones.
     """
-    early = rows.early
-    if leader is not None and rows.late is not None and not complete:
+    early, single, simple = rows.early, told.restarts, told.settled is not None
+    before = np.flatnonzero(early.known_by(int(rows.labels[number])))
+    searched = policies
+    if told.cross_validated and before.size:
+        searched = _class_by_folds(early.take(before), rows.predictions[before], policies)
+    if leader is not None and rows.late is not None and not complete and searched is policies:
         compared = rows.late.compare(policies, leader, before=number)
         favourite = compared.favourite()
         better = compared.is_better(favourite, epsilon=compared.epsilon, single=single)
@@ -287,21 +314,47 @@ def _choose(
                 here = early.contexts.take(first)
                 favourite = policies.simplest(favourite, here, *losses, standard_errors=DOUBT_STANDARD_ERRORS)
         return favourite if better else leader, compared
-    before = np.flatnonzero(early.known_by(int(rows.labels[number])))
     if not before.size:
         return policies.argmax(early.contexts, np.zeros((len(early), policies.n_actions))), None
     part = GroupedRows(early.take(before), rows.predictions[before])
-    compared = part.compare(policies, policies.argmax(part.contexts, part.values()))
+    compared = part.compare(searched, searched.argmax(part.contexts, part.values()))
     favourite = compared.favourite()
-    if simple and policies.simplifies_policies:
+    if simple and searched is policies and policies.simplifies_policies:
         own = part.compare(policies, favourite)
         favourite = policies.simplest(
             favourite, part.contexts, own.gaps, own.squares, standard_errors=DOUBT_STANDARD_ERRORS
         )
-    if leader is None:
+    if leader is None or (searched is not policies and not searched.has(leader)):
         return favourite, compared
     better = part.compare(policies, leader).is_better(favourite, epsilon=compared.epsilon, single=single)
     return favourite if better else leader, compared
+
+
+def _class_by_folds(part: Log, predictions: FloatArray, policies: PolicyClass) -> PolicyClass:
+    """Return the class, of the nested ones, that five-fold cross-validation finds on these rows.
+
+    predictions (n, A): of their rewards. A person's rows are in one fold.
+    """
+    nested = [*policies.simpler(), policies]
+    person = np.arange(len(part)) if part.units is None else number_units(part.units)
+    if len(nested) == 1 or person.max() + 1 < FOLDS:
+        return nested[0] if person.max() + 1 < FOLDS else policies
+    played = np.arange(part.n_actions) == part.actions[:, None]
+    off = (part.rewards[:, None] - predictions) / part.played_propensities[:, None]
+    values = (predictions + np.where(played, off, 0.0)) * weights_of(part)[:, None]
+    earned = np.zeros((len(part), len(nested)))
+    for fold in range(FOLDS):
+        own, others = np.flatnonzero(person % FOLDS == fold), np.flatnonzero(person % FOLDS != fold)
+        here, there = part.contexts.take(own), part.contexts.take(others)
+        for j, each in enumerate(nested):
+            chosen = each.argmax(there, values[others])(here)
+            earned[own, j] = np.take_along_axis(values[own], chosen[:, None], axis=1)[:, 0]
+    found = 0
+    for j in range(1, len(nested)):
+        lead = np.bincount(person, weights=earned[:, j] - earned[:, found])
+        if lead.mean() > GROWING_STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)):
+            found = j
+    return nested[found]
 
 
 class GroupedRows:

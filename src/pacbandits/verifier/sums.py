@@ -27,6 +27,7 @@ from pacbandits.policies.summation import Summation, summing
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
 from pacbandits.verifier.figures import LeaderBook
+from pacbandits.verifier.gains import GainRows, centres_of
 from pacbandits.verifier.order import (
     NOT_EARLY,
     REPEATED,
@@ -48,6 +49,7 @@ MAX_WHOLE = 2.0**62  # of one row
 SIZE_SHIFT = 20  # bits dropped from the numbers whose sizes are added up to detect overflow
 MAX_SIZE_SUM = 2**62 >> SIZE_SHIFT
 GAP_BITS, SQUARE_BITS = 24, 16
+GAIN_BITS = 30  # of the sums of a block
 MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of one row; larger ones are cut, as they only serve to choose
 
 
@@ -229,6 +231,20 @@ class SummedRows:
         whole, width = np.ldexp(how.finish(sums), -bits), policies.n_actions
         scores = [np.ascontiguousarray(whole[..., k * width : (k + 1) * width]) for k in range(len(c.experts))]
         return Wealth(how.policies, how.contexts, scores)
+
+    def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
+        assert self.models is not None
+        asked = GainQuestion(gains, self.order, self.models, None)
+        sums = np.ldexp(self.engine.ask(self.source, asked, what="adding up gains")[0].astype(np.float64), -GAIN_BITS)
+        return sums, centres_of(sums, self.counts * gains.counted)
+
+    def gain_wealth(self, gains: GainRows, centres: FloatArray) -> FloatArray:
+        """Return the log-wealth of each expert (K,) from bets on a gain, rounded down block by block."""
+        assert self.models is not None
+        asked = GainQuestion(gains, self.order, self.models, centres)
+        sums, ruined = self.engine.ask(self.source, asked, what="adding up bets on gains")
+        return np.where(ruined > 0, -np.inf, np.ldexp(sums.astype(np.float64), -GAIN_BITS))
 
     def compare(self, policies: PolicyClass, leader: Policy, *, before: int) -> PolicyComparison:
         """Compare every policy with a leader, by the rows of all rounds before one."""
@@ -425,6 +441,32 @@ class WealthQuestion:
         scores, size = round_down(wealth.reshape(len(block), -1), self.bits)
         self.summing.add(block.contexts, scores, sums[0])
         sums[1][0] += size
+
+
+@dataclass(frozen=True, eq=False)
+class GainQuestion:
+    """The scores of a candidate against control by round; or, with centres, the log-wealth of each expert."""
+
+    gains: GainRows
+    order: RowOrder
+    models: RoundModels
+    centres: FloatArray | None
+
+    def begin(self) -> Sums:
+        length = len(self.order.counts) if self.centres is None else len(self.gains.stakes)
+        return np.zeros(length, dtype=np.int64), np.zeros(length, dtype=np.int64)
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        rounds = self.order.rounds_of(number, block)
+        predictions = self.models.of_block(block, rounds)
+        if self.centres is None:
+            scores = block.repeats * self.gains.plain_scores(block, rounds, predictions)
+            whole = np.ldexp(np.bincount(rounds, weights=scores, minlength=len(sums[0])), GAIN_BITS)
+            sums[0][:] += np.rint(whole).astype(np.int64)
+            return
+        wealth = self.gains.wealth(block, rounds, predictions, self.centres)
+        sums[0][:] += np.floor(np.ldexp(np.where(np.isfinite(wealth), wealth, 0.0), GAIN_BITS)).astype(np.int64)
+        sums[1][:] += ~np.isfinite(wealth)
 
 
 def wealth_bits(samples: int) -> int:

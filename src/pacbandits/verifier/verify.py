@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.certificate import RULE, Certificate
 from pacbandits.certificate.leaders import MAX_SLACK
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.checks import instance
@@ -38,6 +38,7 @@ from pacbandits.verifier.figures import (
     wrong_lottery,
     wrong_value,
 )
+from pacbandits.verifier.gains import GainRows, centres_of, wrong_gains
 from pacbandits.verifier.order import (
     has_rounds,
     order_log,
@@ -46,7 +47,7 @@ from pacbandits.verifier.order import (
     settling_round,
     weights_of,
 )
-from pacbandits.verifier.rule import VerifiedRows, fewest_to_teach, follow_rule, learn_again, learn_policies
+from pacbandits.verifier.rule import Findings, VerifiedRows, fewest_to_teach, follow_rule, learn_again, learn_policies
 from pacbandits.verifier.sums import read_rows
 from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth, led_wealth, log_wealth
 
@@ -152,9 +153,24 @@ def _with_rule(
     """Return the verdict on the figures together with that on class, model, stakes and leaders."""
     if rows is None or not verdict.good:
         return verdict
-    found = learn_again(c, rows, policies, contexts), follow_rule(c, rows, policies)
+    found = (
+        learn_again(c, rows, policies, contexts),
+        follow_rule(c, rows, policies),
+        _prove_gains_again(c, rows, policies),
+    )
     faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
     return replace(verdict, faults=faults, checked=checked, trusted=trusted)
+
+
+def _prove_gains_again(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> Findings:
+    """Check the proven gains over control, if the certificate states any."""
+    if c.improvement is None:
+        return [], [], []
+    return (
+        list(wrong_gains(c, rows, policies)),
+        ["the gains over control follow from the log, each with its part of δ"],
+        [],
+    )
 
 
 def _figures(
@@ -171,7 +187,8 @@ def _figures(
         return Verdict(tuple(faults), None), None
     if not policies.exact and not policies.checks_membership:
         return Verdict(("the class cannot say whether the certified policy is one of its own",), None), None
-    if not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):
+    own_rule = c.improvement is None or c.improvement.chosen == RULE  # others give everybody one action
+    if own_rule and not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):
         return Verdict(("the certified policy is not one of the class",), None), None
     needed, book = needed_wealth(c, policies, counts), keep_book(c, counts)
     faults = [*stakes_too_much(c, book), *wrong_lottery(c, book)]
@@ -281,6 +298,22 @@ class MemoryRows:
             first, which = (asked := log.contexts.take(now)).distinct()
             predictions[now] = fitted.predict(asked.take(first))[which]
         return replace(self, predictions=predictions)
+
+    def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
+        scores, weights = gains.plain_scores(self.told, self.rounds, self.predictions), weights_of(self.told)
+        sums = np.bincount(self.rounds, weights=weights * scores, minlength=len(self.counts))
+        if self.told.known is None:
+            return sums, centres_of(sums, self.counts * gains.counted)
+        counted, centres = weights * gains.counted[self.rounds], np.zeros(len(self.counts))
+        for number, label in enumerate(np.unique(self.told.rounds)):
+            own = counted * self.told.known_by(int(label))
+            centres[number] = own @ scores / own.sum() if own.any() else 0.0
+        return sums, np.clip(centres, -1.0, 1.0)
+
+    def gain_wealth(self, gains: GainRows, centres: FloatArray) -> FloatArray:
+        """Return the log-wealth of each expert (K,) from bets on a gain."""
+        return gains.wealth(self.told, self.rounds, self.predictions, centres)
 
     def wealth(self, c: Certificate, book: LeaderBook, policies: PolicyClass, *, epsilon: float) -> Wealth:
         """Return the log-wealth of all rows against every policy."""

@@ -8,12 +8,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import Bets, Certificate, Claim
+from pacbandits.certificate.certificate import Certificate, Claim
 from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.conventions import has_fixed_split, has_rounds, settling_row, worth_leading
+from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, learn_from_blocks
 from pacbandits.certificate.learning_record import NO_SAMPLE, fewest_to_teach
 from pacbandits.certificate.ledger import Ledger
+from pacbandits.certificate.stakes import Stakes
 from pacbandits.certificate.summed.arrangement import (
     NOT_EARLY,
     Arrangement,
@@ -24,7 +26,7 @@ from pacbandits.certificate.summed.arrangement import (
     in_shuffled_rows,
     in_two,
 )
-from pacbandits.certificate.summed.leading import Leading, Settle
+from pacbandits.certificate.summed.leading import Leading
 from pacbandits.certificate.summed.ledger import ScoreSetting, SummedLedger, make_setting
 from pacbandits.certificate.summed.limits import LIMITS, RowLimits
 from pacbandits.certificate.summed.worth import SummedWeighing
@@ -37,6 +39,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import summing
+from pacbandits.policies.trees.classes import single_actions
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.rewards import RewardModel, first_model
 
@@ -426,17 +429,35 @@ class Surveyed:
         place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
         return max(place, spared)
 
-    def lay_out(self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool) -> LaidOut:
+    def lay_out(
+        self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool, always: bool = False
+    ) -> LaidOut:
         if not led:
             raise InputError("that a policy is the best itself (epsilon 0) is proven in memory; leave the engine out")
-        return lay_out(self, learnt, engine=self.engine, model=model, single=single)
+        return lay_out(self, learnt, engine=self.engine, model=model, single=single, always=always)
+
+    def lead_single_actions(self, learnt: LearntClass, *, model: RewardModel, single: bool) -> Leaders:
+        chooser = Leading(
+            self.early,
+            self.predict_early(model),
+            None,
+            single_actions(self.early.n_actions),
+            counts=self.counts,
+            single=single and not self.shuffled,
+            settled=self.settling_round(learnt.spared),
+        )
+        return chooser.lead(sizes=self.sizes, spared=learnt.spared)
 
     def first_rounds(self, learnt: LearntClass, *, epsilon: float) -> None:  # no reward is missing
         return None
 
-    def weigh(self, decided: Decided, bets: Bets, model: RewardModel, *, needed: float) -> SummedWeighing:
+    def predict_early(self, model: RewardModel) -> FloatArray:
+        early = self.early
+        return self.setting(model).predict(early.contexts, early.rounds, n_actions=early.n_actions)
+
+    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> SummedWeighing:
         samples, setting = self.facts.samples, self.setting(model)
-        return SummedWeighing(self.source, setting, decided, bets, engine=self.engine, samples=samples, needed=needed)
+        return SummedWeighing(self.source, setting, decided, stakes, engine=self.engine, samples=samples, needed=needed)
 
 
 def survey(
@@ -525,23 +546,23 @@ def lay_out(
     engine: Engine,
     model: RewardModel | None,
     single: bool,
-    settle: Settle | None = None,
+    always: bool = False,
 ) -> LaidOut:
     """Return the ledger with the model of every round, and the leaders.
 
     model: the reward model, if not the default for the early rows. single: certify a single policy, not a mixture.
-    settle: as for `Leading.lead`.
+    always: whether a small class has leaders, too.
     """
     early, spared, policies = surveyed.early, learnt.spared, learnt.policies
     setting = surveyed.setting(first_model(early) if model is None else model)
     ledger = SummedLedger(surveyed.source, engine, setting, summing(policies), surveyed.facts.samples)
     predictions = setting.predict(early.contexts, early.rounds, n_actions=early.n_actions)
     leaders = None
-    if worth_leading(policies) and surveyed.has_order:
+    if (always or worth_leading(policies)) and surveyed.has_order:
         settled = surveyed.settling_round(spared)
         one = single and not surveyed.shuffled
-        chooser = Leading(early, predictions, ledger, policies, single=one, settled=settled)
-        leaders = chooser.lead(sizes=surveyed.sizes, spared=spared, settle=settle)
+        chooser = Leading(early, predictions, ledger, policies, counts=ledger.round_sizes, single=one, settled=settled)
+        leaders = chooser.lead(sizes=surveyed.sizes, spared=spared)
     found: list[Policy] = []  # for the first ε that is requested, as every other takes more passes
 
     def favourite(epsilon: float) -> Policy:

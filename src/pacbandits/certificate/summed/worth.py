@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.certificate import CAP_SHARE, Bets
+from pacbandits.certificate.certificate import CAP_SHARE
 from pacbandits.certificate.intervals import (
     GROUP_ROWS,
     MAX_FACTOR,
@@ -26,6 +26,7 @@ from pacbandits.certificate.intervals import (
     rounding_of,
 )
 from pacbandits.certificate.ledger import LedgerRows
+from pacbandits.certificate.stakes import ExpertWealth, Stakes
 from pacbandits.certificate.summed.ledger import (
     ScoreSetting,
     actions_of,
@@ -172,7 +173,7 @@ class SummedWeighing:
         source: Source,
         setting: ScoreSetting,
         decided: Decided,
-        bets: Bets,
+        stakes: Stakes,
         *,
         engine: Engine,
         samples: int,
@@ -180,6 +181,7 @@ class SummedWeighing:
     ) -> None:
         """Compute the sums; needed: the approximate log-wealth that a bound takes, by which experts are chosen."""
         assert setting.early is not None
+        bets = stakes.bets
         n_actions, bits = setting.early.n_actions, wealth_bits(samples) - SPARE_BITS
         self._kinds = {kind: place for place, kind in enumerate(kinds_of(n_actions))}
         asked = ScoreSums(setting, decided, n_actions, bits)
@@ -191,16 +193,16 @@ class SummedWeighing:
         centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
         self._estimates = scores @ bets.units / (bets.units @ seen)
         everyone = np.array([bets.stakes(expert) for expert in range(len(bets))])
-        self._stakes = everyone[promising(setting.early, setting, decided, everyone, self._estimates, needed=needed)]
+        used = promising(setting.early, setting, decided, everyone, self._estimates, needed=needed)
+        self._stakes, self._shares = everyone[used], np.array(stakes.shares)[used]
         bounds = BoundSums(setting, decided, n_actions, centres, self._stakes, bits)
         self._wealth = _wealth_of(engine.ask(source, bounds, what="bounding how good the policy is"), bits)
         self._seen, self._centres = seen, centres
 
-    def below(self, kind: Kind, *, needed: float, sign: float = 1.0) -> float:
+    def wealth(self, kind: Kind, *, sign: float = 1.0) -> ExpertWealth:
         place, side = self._kinds[kind], SIGNS.index(sign)
-        totals = self._stakes @ self._seen
         middles = sign * (self._stakes @ (self._seen * self._centres[place]))
-        return float(((self._wealth[place, side] + middles - needed) / totals).max())
+        return ExpertWealth(self._wealth[place, side] + middles, self._stakes @ self._seen, self._shares)
 
     def estimate(self, kind: Kind) -> float:
         return float(self._estimates[self._kinds[kind]])
@@ -211,8 +213,8 @@ def promising(
 ) -> IntArray:
     """Return the experts whose bounds are among the best two of any kind and side, by their wealth on some early rows.
 
-    A bound is the best of all experts', so it holds for any choice of them. stakes (K, rounds): λ. means (kinds,): the
-    estimates of θ.
+    Leaving experts out only lowers the wealth of all together, so any choice of them is valid. stakes (K, rounds): λ.
+    means (kinds,): the estimates of θ.
     """
     some = early.take(some_rows(len(early), most=MAX_JUDGED_ROWS))
     rows = setting.rows_at(some, some.rounds)

@@ -501,6 +501,13 @@ class Trees(BinnedTrees):
         )
         return None if tree is None else TreePolicy(root=tree, n_actions=self.n_actions)
 
+    def simpler(self) -> tuple[Trees, ...]:
+        """Return the trees with fewer questions: of depth 0, which are single actions, and so on."""
+        return tuple(
+            Trees(self.bins, n_actions=self.n_actions, depth=depth, limits=self.limits, leaf=self.leaf)
+            for depth in range(self.depth)
+        )
+
     def narrowed(self, kept: tuple[int, ...]) -> Trees:
         """Return the trees that take only these actions, renumbered from 0."""
         return Trees(self.bins, n_actions=len(kept), depth=self.depth, limits=self.limits, leaf=self.leaf)
@@ -547,6 +554,11 @@ class Trees(BinnedTrees):
 SEARCHED_DEPTHS = range(3, 9)
 
 
+def single_actions(n_actions: int) -> Trees:
+    """Return the class of policies that give everybody the same action."""
+    return Trees(NO_BINS, n_actions=n_actions, depth=0)
+
+
 class DeepTrees(BinnedTrees):
     """The class of all decision trees of at most the given depth (3 to 8) that test binned features.
 
@@ -579,6 +591,17 @@ class DeepTrees(BinnedTrees):
         At depth 3 it is the best of all trees if there are few enough tests (`effort`) to try each at the root.
         """
         return TreePolicy(root=self._search(contexts, scores).best(), n_actions=self.n_actions)
+
+    def simpler(self) -> tuple[BinnedTrees, ...]:
+        """Return the trees with fewer questions: of depth 0, which are single actions, and so on."""
+        shallow = tuple(Trees(self.bins, n_actions=self.n_actions, depth=depth) for depth in range(min(self.depth, 3)))
+        return (
+            *shallow,
+            *(
+                DeepTrees(self.bins, n_actions=self.n_actions, depth=depth, effort=self.effort)
+                for depth in range(3, self.depth)
+            ),
+        )
 
     def narrowed(self, kept: tuple[int, ...]) -> DeepTrees:
         """Return the trees that take only these actions, renumbered from 0."""

@@ -1,0 +1,242 @@
+"""The proven gains over control, derived again: leaders of candidates, stakes, and the wealth of bets on their gains.
+
+`pacbandits.certificate.gains`, `stakes` and `intervals` state the mathematics; the arithmetic here is written from
+these formulas, in numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.certificate import (
+    CAP_SHARE,
+    MAX_STAKE,
+    ONE_ACTION,
+    RULE,
+    Candidate,
+    Certificate,
+)
+from pacbandits.certificate.conventions import (
+    EXPERT_STAKES,
+    TUNED_MULTIPLIERS,
+    TUNED_SHARES,
+    TUNING_SHARE,
+)
+from pacbandits.certificate.leaders import NOBODY
+from pacbandits.confidence import candidate_part
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Log, parts_of
+from pacbandits.verifier.figures import LeaderBook, keep_weights, lottery_of, near, same_policy
+from pacbandits.verifier.order import weights_of
+
+MAX_GAIN_ROUNDING = 1e-7  # of a gain, for rewards in [0, 1]
+
+
+class GainBets(NamedTuple):
+    """The stakes of experts on a gain.
+
+    stakes (K, rounds): λ. shares (K,): of the first wealth. scale: the stake of a multiplier of 1. spared: the number
+    of first rounds that do not bet.
+    """
+
+    stakes: FloatArray
+    shares: FloatArray
+    scale: float
+    spared: int
+
+
+def names_due(c: Certificate, policies: PolicyClass) -> list[str]:
+    """Return the names of the candidates that a certificate must have: one action only where nothing forbids it."""
+    restricted = c.learning is not None and bool(c.learning.restricted)
+    return [RULE] if restricted or policies.budget < math.inf else [RULE, ONE_ACTION]
+
+
+def gain_bets(c: Certificate, early: Log, predictions: FloatArray, counts: FloatArray, *, candidates: int) -> GainBets:
+    """Return the stakes that `certify` fixes for bets on gains.
+
+    early: the first rows, with their rounds. predictions (n, A): of their rewards. counts (rounds,): in each round.
+    """
+    spared = c.bets.spared
+    if not c.shuffled or len(counts) < 2:
+        units = np.full(len(counts), min(1.0, MAX_STAKE / max(EXPERT_STAKES)))
+        units[:spared] = 0.0
+        even = np.full(len(EXPERT_STAKES), 1.0 / len(EXPERT_STAKES))
+        return GainBets(np.outer(EXPERT_STAKES, units), even, 1.0, spared)
+    first, seen = 0, 0.0
+    while first == 0 or first < spared or seen < TUNING_SHARE * counts.sum():
+        seen += counts[first]
+        first += 1
+    first = min(first, len(counts) - 1)
+    rows = np.flatnonzero(early.rounds < first)
+    taught, weights = early.take(rows), weights_of(early.take(rows))
+    played = np.arange(taught.n_actions) == taught.actions[:, None]
+    off = (taught.rewards[:, None] - predictions[rows]) / taught.played_propensities[:, None]
+    scores = predictions[rows] + np.where(played, off, 0.0)
+    whole = weights.sum()
+    means, propensity = weights @ scores / whole, weights @ taught.propensities / whole
+    squares = weights @ (scores - means) ** 2 + np.maximum(propensity, 1e-6) ** -2
+    variance = 2.0 * float(squares.mean()) / (whole + 1.0)
+    nats = -math.log(candidate_part(candidates) * c.delta)
+    scale = math.sqrt(2.0 * nats / (counts[first:].sum() * variance))
+    units = np.full(len(counts), min(scale, MAX_STAKE / max(TUNED_MULTIPLIERS)))
+    units[:first] = 0.0
+    return GainBets(np.outer(TUNED_MULTIPLIERS, units), np.array(TUNED_SHARES), scale, first)
+
+
+@dataclass(frozen=True, eq=False)
+class GainRows:
+    """The scores of a candidate's leaders against control, and the wealth of bets on them.
+
+    book: its leaders and the weight that moves between them.
+    control: the action that it is compared with.
+    stakes (K, rounds): λ.
+    """
+
+    book: LeaderBook
+    control: int
+    stakes: FloatArray
+
+    @property
+    def counted(self) -> FloatArray:
+        """Which rounds (rounds,) count: those with a leader and a stake."""
+        return (np.array(self.book.leaders.turns) != NOBODY) & (self.stakes[0] > 0)
+
+    def weights(self, rows: Log, rounds: IntArray) -> FloatArray:
+        """Return u (n, A): 1 at the leader's action, moved weight at others', −1 at control."""
+        out, leaders = np.zeros((len(rows), rows.n_actions)), self.book.leaders
+        here: list[int] = np.unique(rounds).tolist()
+        for number in here:
+            turn, moves = leaders.turns[number], self.book.moves[number]
+            if not self.counted[number]:
+                continue
+            mine = np.flatnonzero(rounds == number)
+            contexts = rows.contexts.take(mine)
+            out[mine, leaders.policies[turn](contexts)] += 1.0 + sum(moves.values())
+            for j, share in moves.items():
+                out[mine, leaders.policies[j](contexts)] -= share
+            out[mine, self.control] -= 1.0
+        return out
+
+    def plain_scores(self, rows: Log, rounds: IntArray, predictions: FloatArray) -> FloatArray:
+        """Return S (n,) with predictions as they are; a pending reward counts as predicted."""
+        u, numbers = self.weights(rows, rounds), np.arange(len(rows))
+        off = (rows.rewards - predictions[numbers, rows.actions]) / rows.played_propensities
+        return (u * predictions).sum(axis=1) + u[numbers, rows.actions] * np.where(np.isnan(off), 0.0, off)
+
+    def wealth(self, rows: Log, rounds: IntArray, predictions: FloatArray, centres: FloatArray) -> FloatArray:
+        """Return Σ w log(1 + λ(S − m)) of each expert (K,); −∞ if a row leaves an expert no room.
+
+        centres (rounds,): m. Predictions are cut so that no reward can ruin an expert.
+        """
+        u, p, numbers = self.weights(rows, rounds), rows.bounds, np.arange(len(rows))
+        counted, weights, centre = self.counted[rounds], weights_of(rows), centres[rounds]
+        negative, out = np.maximum(-u, 0.0).sum(axis=1), np.zeros(len(self.stakes))
+        worst = np.where(u[numbers, rows.actions] > 0, 0.0, 1.0)
+        reward = np.where(np.isnan(rows.rewards), worst, rows.rewards)
+        for k, own in enumerate(self.stakes):
+            stake = own[rounds]
+            with np.errstate(divide="ignore"):
+                room = CAP_SHARE / stake - np.maximum(centre, 0.0) - negative
+            if (room[counted] <= 0).any():
+                out[k] = -np.inf
+                continue
+            with np.errstate(divide="ignore", invalid="ignore"):
+                most = room[:, None] * p / np.abs(u)
+            f = np.where(u > 0, np.minimum(predictions, most), np.maximum(predictions, 1.0 - most))
+            f = np.where(u == 0, 0.0, f)
+            here = u[numbers, rows.actions]
+            score = (u * f).sum(axis=1) + here * (reward - f[numbers, rows.actions]) / rows.played_propensities
+            grown = np.log1p(np.where(counted, stake * (score - centre), 0.0))
+            out[k] = float((weights * grown)[counted].sum())
+        return out
+
+
+def centres_of(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return m (rounds,): the mean score of the rounds before, 0 if none counts; between −1 and 1."""
+    before, seen = np.cumsum(sums) - sums, np.cumsum(counts) - counts
+    return np.clip(np.divide(before, seen, out=np.zeros_like(sums), where=seen > 0), -1.0, 1.0)
+
+
+def lower_bound(wealth: FloatArray, totals: FloatArray, shares: FloatArray, *, needed: float) -> float:
+    """Return the largest g at which Σ_k share_k e^{wealth_k − g total_k} is e^needed; −∞ if no expert can bet."""
+    able = np.isfinite(wealth) & (totals > 0)
+    if not able.any():
+        return -math.inf
+    start, slope = wealth[able] + np.log(shares[able]) - needed, totals[able]
+    low, high = float((start / slope).max()), float(((start + math.log(len(start))) / slope).max())
+    while high - low > 1e-12 * max(1.0, abs(low)):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        if np.logaddexp.reduce(start - middle * slope) >= 0:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+class RowsOfGains(Protocol):
+    """The rows that gains are computed from; `rule.VerifiedRows` describes the members."""
+
+    @property
+    def counts(self) -> FloatArray: ...
+    @property
+    def early(self) -> Log: ...
+    @property
+    def predictions(self) -> FloatArray: ...
+    def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]: ...
+    def gain_wealth(self, gains: GainRows, centres: FloatArray) -> FloatArray: ...
+
+
+def wrong_gains(c: Certificate, rows: RowsOfGains, policies: PolicyClass) -> Iterator[str]:
+    """Yield the faults of the proven gains: candidates, stakes, and the bound and estimate of each."""
+    found, counts = c.improvement, rows.counts
+    if found is None:
+        return
+    if [one.name for one in found.candidates] != names_due(c, policies):
+        yield "the candidates are not those that certify compares with control"
+        return
+    bets = gain_bets(c, rows.early, rows.predictions, counts, candidates=len(found.candidates))
+    if found.spared != bets.spared or not near(found.scale, bets.scale):
+        yield "the stakes on gains are not those that certify fixes in advance"
+        return
+    needed = -math.log(candidate_part(len(found.candidates)) * c.delta)
+    for one in found.candidates:
+        book = keep_weights(one.leaders, bets.stakes[0], counts)
+        faults, slack = wrong_end(one, book)
+        yield from faults
+        if faults:
+            continue
+        gains = GainRows(book, found.control, bets.stakes)
+        sums, centres = rows.gain_scores(gains)
+        counted = counts * gains.counted
+        totals = bets.stakes @ counted
+        wealth = rows.gain_wealth(gains, centres) + bets.stakes @ (counted * centres)
+        low = lower_bound(wealth, totals, bets.shares, needed=needed) - slack
+        estimate = float(np.clip(bets.stakes[0] @ (sums * gains.counted) / totals[0], -1.0, 1.0))
+        if not one.low / c.unit <= max(low, -1.0) + MAX_GAIN_ROUNDING:
+            yield f"the gain of the {one.name} over control is proven above {c.unit * low:.6g}, not {one.low:.6g}"
+        if not abs(one.estimate / c.unit - estimate) <= 1e-6:
+            yield f"the estimated gain of the {one.name} is {c.unit * estimate:.6g}, not {one.estimate:.6g}"
+
+
+def wrong_end(one: Candidate, book: LeaderBook) -> tuple[list[str], float]:
+    """Return faults if a candidate's policy is not what its leaders came to; and the slack of its value."""
+    if not book.shares.any():
+        return [f"no leader of the {one.name} has any weight"], 0.0
+    kept, weights, _ = lottery_of(book)
+    drawn = parts_of(one.policy)
+    own = getattr(one.policy, "weights", (1.0,))
+    alike = len(drawn) == len(kept) and all(
+        same_policy(policy, book.leaders.policies[j]) for policy, j in zip(drawn, kept, strict=True)
+    )
+    slack = float(np.abs(np.delete(book.shares, kept)).sum() + abs(1.0 - book.shares[kept].sum()))
+    if not alike or not np.allclose(own, weights, rtol=0, atol=1e-9):
+        return [f"the {one.name} is not the policy that its leaders came to"], slack
+    return [], slack if slack > 1e-9 else 0.0
