@@ -458,8 +458,8 @@ def times_of(record: Record) -> IntArray:
 def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
     """Return faults: visits numbered wrongly, or a holdout that contradicts the protocol."""
     faults = list[str]()
-    _, first, who, visits = np.unique(record.marks, axis=0, return_index=True, return_inverse=True, return_counts=True)
-    who = who.reshape(-1)
+    units = np.ascontiguousarray(record.marks.astype(np.uint8)).view(f"V{record.marks.shape[1]}").reshape(-1)
+    _, first, who, visits = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(who, kind="stable")
     expected = np.empty(len(record), dtype=np.int64)
     expected[order] = np.arange(len(record)) - np.repeat(np.cumsum(visits) - visits, visits)
