@@ -30,7 +30,6 @@ from pacbandits.confidence import (
     RAGE_THEOREM_FACTOR,
     best_gamma,
     best_share,
-    catoni_radius,
     catoni_scale,
     check_noise,
     common_gamma,
@@ -52,6 +51,7 @@ from pacbandits.errors import InputError
 from pacbandits.problems import Gaussian, load_problem
 from pacbandits.records import RewardBounds
 from pacbandits.simulation import run
+from tests.paper.catoni import catoni_radius
 
 positive = st.floats(1e-3, 1e3)
 

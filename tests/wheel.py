@@ -8,11 +8,22 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
 ROOT = Path(__file__).parent.parent
 PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+# Modules; templates and assets of reports and dashboard; kernels of the GPU; the marker of types.
+ENDINGS = {".py", ".html", ".css", ".js", ".svg", ".cu", ".typed"}
 HEADER = "age,variant,converted\n"
 CUSTOMERS = "import pyarrow\ncustomers = pyarrow.table({'age': [20, 60]})\n"
+
+
+def missing_from(wheel: Path) -> list[str]:
+    """The files of the package that the wheel lacks; AssertionError if the package itself lacks a kind of file."""
+    files = [path.relative_to(ROOT / "src") for path in (ROOT / "src/pacbandits").rglob("*") if path.suffix in ENDINGS]
+    assert {path.suffix for path in files} == ENDINGS
+    with ZipFile(wheel) as packed:
+        return sorted({path.as_posix() for path in files} - set(packed.namelist()))
 
 
 def table(rows: int = 3000) -> str:
@@ -35,6 +46,7 @@ def main() -> None:
 
         call(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", ROOT)
         (wheel,) = folder.glob("pacbandits-*.whl")
+        assert not (missing := missing_from(wheel)), f"the wheel lacks {', '.join(missing)}"
         call(sys.executable, "-m", "venv", "empty")
         python, command = folder / "empty/bin/python", folder / "empty/bin/pacbandits"
         call(python, *PIP, wheel)

@@ -34,7 +34,7 @@ from pacbandits.logs.reading_options import Reading, ReadingOptions
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.decisions import ColumnPolicy
+from pacbandits.policies.decisions import COLUMN, ColumnPolicy
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.progress import Progress, heard_by, listener, silent
@@ -44,15 +44,14 @@ from pacbandits.report.figures import draw_result
 from pacbandits.report.result_report import report_html, write_report
 from pacbandits.report.summary import Summary, summarise
 from pacbandits.rewards import RewardModel
+from pacbandits.schema import Json
 from pacbandits.trials.forecast import Outlook, look_ahead
 from pacbandits.verifier import Verdict
 
 Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
-Json = dict[str, Any]
 MIN_STREAMED_ROWS = 2**19  # of Parquet
 MIN_STREAMED_BYTES = 2**28  # of text
-COLUMN = "column:"
 
 
 class Measured(NamedTuple):
@@ -300,8 +299,8 @@ def improved_on(control: str | None, improve_on: str | bool | None) -> dict[str,
     if isinstance(improve_on, str):
         if control not in (None, improve_on):
             raise InputError(
-                f"improve_on names '{plain(improve_on)}' and control '{plain(control)}', which are one action; leave one "
-                "out"
+                f"improve_on names '{plain(improve_on)}' and control '{plain(control)}', which are one action; leave "
+                "one out"
             )
         return {"control": improve_on, "improve": True}
     if improve_on and control is None:

@@ -102,21 +102,12 @@ def oracle_confidence(delta: float, *, round_number: int, log_size: float) -> fl
     return round_confidence(delta, round_number=round_number, log_size=log_size / 2.0)
 
 
-def catoni_radius(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
-    """Return `√(2vL/(n − 2L))`: Catoni's mean of n values of variance ≤ v errs by more w.p. at most 2e^{−L}.
-
-    Catoni (2012, Proposition 2.4) with the α of `catoni_scale`, for n ≥ 4L. He proves it for all n > 2L; below 4L no
-    proof here uses a radius (gaps are cut instead), and it is infinite. The paper has n − L (corrections, row 25).
-    """
-    if samples < 4.0 * confidence:
-        return np.full_like(variance, np.inf)
-    return np.sqrt(2.0 * variance * confidence / (samples - 2.0 * confidence))
-
-
 def catoni_scale(variance: FloatArray, *, samples: int, confidence: float) -> FloatArray:
-    """Return the α for which Catoni's mean has `catoni_radius` (n ≥ 4L): `√(2L (n − 2L)/(n² v))`; 0 where v is 0.
+    """Return the α of Catoni's mean, `√(2L (n − 2L)/(n² v))` for n ≥ 4L; 0 where v is 0.
 
-    With n < 4L, where no proof uses a radius, α is that of n = 4L, `√(1/(4v))`.
+    With it, the mean of n values of variance ≤ v errs by more than the radius `√(2vL/(n − 2L))` w.p. at most 2e^{−L}
+    (Catoni 2012, Proposition 2.4; the paper has n − L: corrections, row 25). He proves it for all n > 2L; with n < 4L
+    no proof here uses a radius (gaps are cut instead), and α is that of n = 4L, `√(1/(4v))`.
     """
     spare = max(1.0 - 2.0 * confidence / samples, 0.5)
     with np.errstate(divide="ignore"):

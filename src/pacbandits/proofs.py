@@ -31,10 +31,9 @@ from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Contexts, Log, check_log
 from pacbandits.rewards import RewardModel
-from pacbandits.schema import MAX_JSON_BYTES, Fields, json_text, parse_json, read_json
+from pacbandits.schema import MAX_JSON_BYTES, Fields, Json, json_text, parse_json, read_json
 from pacbandits.verifier import Verdict, learn_class_again, verify_log, verify_rows, watched_rows
 
-Json = dict[str, Any]
 Recheck = Callable[[Any, Log, PolicyClass, Contexts | None, RewardModel | None], Verdict]
 
 

@@ -227,7 +227,7 @@ def test_a_log_that_is_not_of_the_plan_is_refused(name, spec, later):
         least=np.zeros(log.propensities.shape),
         repeats=log.repeats,
     )
-    refused("tells the propensity of the played action alone", played_alone)
+    refused("the propensity of the played action alone", played_alone)
     # Contexts that a class of tables does not know, and for which the plan may have other chances.
     if done.problem.policies.n_contexts:
         n = len(done.problem.population)

@@ -85,7 +85,7 @@ def test_a_run_of_two_suites_counts_once():
 
 
 def test_cases_that_were_not_asked_the_same_are_refused():
-    with pytest.raises(InputError, match="not asked the same"):
+    with pytest.raises(InputError, match="different settings; run the case again"):
         standing([*seeds(3), *seeds(3, algorithm="uniform", epsilon=0.2)])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.certificate import Ledger
-from pacbandits.certificate.ledger import against_one
+from pacbandits.certificate.ledger import Against, alone
 from pacbandits.records import Contexts, Log
 
 
@@ -100,9 +100,14 @@ def led_wealth(
     return out
 
 
+def against_one(actions: Any, *, rounds: int) -> Against:
+    """The comparator of a single policy, by its actions (m,), in all rounds."""
+    return Against(np.asarray(actions, dtype=np.int64)[None, :], *alone(rounds))
+
+
 def wealth_against(ledger: Ledger, reference: Any, *, bets: Any, share: float, epsilon: float) -> np.ndarray:
     """What the ledger makes of a single policy, by its actions (m,)."""
-    against = against_one(np.asarray(reference), rounds=ledger.n_rounds)
+    against = against_one(reference, rounds=ledger.n_rounds)
     return ledger.log_wealth(against, bets=np.asarray(bets), share=share, epsilon=epsilon)
 
 

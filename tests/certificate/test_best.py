@@ -11,7 +11,6 @@ import pytest
 import pacbandits as pb
 from pacbandits import confidence
 from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, making
-from pacbandits.certificate.ledger import against_one
 from pacbandits.certificate.making import make_certificate
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
@@ -19,6 +18,7 @@ from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.policies.rivals import RivalClass
 from pacbandits.records import Contexts, Log
 from tests.certificate.boundary import fewest, most
+from tests.certificate.plain import against_one
 
 STAKE = 0.1
 

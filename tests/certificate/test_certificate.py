@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, make_certificate
 from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, FIXED, INEXACT, ROUNDS
-from pacbandits.certificate.ledger import against_one
 from pacbandits.confidence import certificate_threshold, union_threshold
 from pacbandits.errors import InputError
 from pacbandits.policies import policy_from_json
@@ -71,7 +70,7 @@ def test_the_certified_epsilon_is_the_smallest_to_two_percent(seed, kind, sample
     table = problem.policies.actions(ledger.contexts)
 
     def value(epsilon):
-        against = against_one(own, rounds=ledger.n_rounds)
+        against = plain.against_one(own, rounds=ledger.n_rounds)
         used = [
             ledger.log_wealth(against, bets=made.bets.stakes(k), share=made.bets.share, epsilon=epsilon)
             for k in made.experts

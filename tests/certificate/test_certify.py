@@ -15,7 +15,7 @@ from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.certificate.choosing import lead_log
 from pacbandits.certificate.conventions import block_ends, rearrange, settling_round, sizes_beforehand
 from pacbandits.certificate.leaders import NOBODY
-from pacbandits.certificate.ledger import move_weight
+from pacbandits.certificate.ledger import plan_moves
 from pacbandits.records import Design
 from pacbandits.records.log import digest_log
 from pacbandits.rewards import CellMeans, PerAction, predict_by_round
@@ -104,11 +104,12 @@ def test_who_leads_has_no_luck_left_on_the_rows_that_are_led(settles):
         leaders = lead_log(log, predictions, problem.policies, sizes=sizes, spared=0, single=False, settled=settled)
         ledger = Ledger.of(log, predictions)
         units = np.full(ledger.n_rounds, stake)
-        against, weights = move_weight(leaders, ledger.contexts, units=units, counts=ledger.round_sizes)
+        moves, weights = plan_moves(leaders, units=units, counts=ledger.round_sizes)
+        against = ledger.against(leaders.policies, np.array(leaders.counted), moves)
         assert len(leaders.policies) > 1
         scores = ledger.log_wealth(against, bets=units, share=0.9, epsilon=0.0)
         gaps = np.array([problem.value(best) - problem.value(one) for one in leaders.policies])
-        missing = gaps[list(leaders.turns[1:])] * (1 + against.moves[1:].sum(axis=1)) - against.moves[1:] @ gaps
+        missing = gaps[list(leaders.turns[1:])] * (1 + moves[1:].sum(axis=1)) - moves[1:] @ gaps
         assert stake * missing @ ledger.round_sizes[1:] == pytest.approx(weights @ gaps)
         sure = -ledger.round_sizes[1:] @ np.log1p(-stake * missing)
         wealth.append(scores[np.arange(len(scores)), best(ledger.contexts)].sum() + sure)

@@ -276,7 +276,7 @@ def test_drift_is_looked_for_where_all_rewards_are_in():
 def test_what_cannot_do_without_a_reward_says_so():
     log = late(draw(600, seed=10), 0.05)
     out = int(log.awaited.sum())
-    with pytest.raises(InputError, match=f"{out} rewards of 600 not in yet, and an approximate certificate needs"):
+    with pytest.raises(InputError, match=f"{out} rewards of 600 still missing, and an approximate certificate needs"):
         certify_asymptotically(log, trees(), epsilon=0.3, delta=0.1, rng=0)
     with pytest.raises(InputError, match="a pilot needs all of them"):
         PilotEffects(log)

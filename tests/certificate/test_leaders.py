@@ -31,7 +31,7 @@ from pacbandits.certificate.conventions import (
     sizes_beforehand,
 )
 from pacbandits.certificate.leaders import LOTTERY_MOVING, MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, SINGLE_MOVING
-from pacbandits.certificate.ledger import Against, choose, move_weight
+from pacbandits.certificate.ledger import Against, choose, plan_moves
 from pacbandits.compiled import using_cores
 from pacbandits.confidence import LEADERS_PART, UNION_PART, start_part
 from pacbandits.errors import InputError
@@ -67,15 +67,8 @@ A, B, C = (Finite([actions], n_actions=2).policy(0) for actions in ([0, 0, 1], [
 def moved(turns, *, counts, moving, sizes=None, units=None):
     """Moves (rounds, L) and weights (L,) of leaders A, B and C."""
     leaders = Leaders((A, B, C), tuple(turns), tuple(counts if sizes is None else sizes), moving)
-    against, weights = move_weight(
-        leaders,
-        Contexts.finite(3),
-        units=np.ones(len(turns)) if units is None else np.array(units, dtype=float),
-        counts=np.array(counts, dtype=float),
-    )
-    assert np.array_equal(against.actions, [[0, 0, 1], [0, 1, 1], [1, 1, 1]])
-    assert np.array_equal(against.turns, turns)
-    return against.moves, weights
+    units = np.ones(len(turns)) if units is None else np.array(units, dtype=float)
+    return plan_moves(leaders, units=units, counts=np.array(counts, dtype=float))
 
 
 def test_without_moving_weights_are_what_was_staked():
@@ -350,7 +343,7 @@ def test_a_certificate_is_its_definition_and_verify_finds_the_same(seed, kind):
     counts = np.bincount(rounds, weights=case.log.repeats)
     assert made.leaders.start in case.leaders.starts(counts)
     leaders = replace(case.leaders, start=made.leaders.start)
-    against, weights = move_weight(leaders, case.log.contexts, units=case.bets.units, counts=counts)
+    moves, weights = plan_moves(leaders, units=case.bets.units, counts=counts)
     if not weights.any():
         assert (made.value, made.certified_epsilon) == (pytest.approx(0, abs=1e-9), 1)
         return
@@ -368,9 +361,9 @@ def test_a_certificate_is_its_definition_and_verify_finds_the_same(seed, kind):
             factors = plain.led_wealth(
                 case.log,
                 predict_by_round(case.log, CellMeans()),
-                actions=against.actions,
-                turns=against.turns,
-                moves=against.moves,
+                actions=np.array([policy(case.log.contexts) for policy in leaders.policies]),
+                turns=leaders.counted,
+                moves=moves,
                 bets=case.bets.stakes(k),
                 share=case.bets.share,
                 epsilon=0.0,

@@ -14,11 +14,10 @@ import pytest
 
 from pacbandits.certificate import Bets, Leaders, Ledger
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
-from pacbandits.certificate.ledger import Against, move_weight
+from pacbandits.certificate.ledger import Against, plan_moves
 from pacbandits.compiled import using_cores
 from pacbandits.confidence import start_part
 from pacbandits.policies.finite import Finite
-from pacbandits.records import Contexts
 from tests.certificate.boundary import (
     Game,
     Pair,
@@ -133,7 +132,7 @@ def wealth_of(game, played, *, moving, longer=False, number=0, settled=None):
     numbers = (own + np.arange(runs)[:, None] * rows).reshape(-1)
     ledger = Ledger.of(replace(played.log, rounds=numbers), played.predictions)
     policies = tuple(Finite(TABLE, n_actions=3).policy(i) for i in range(len(TABLE)))
-    nowhere, moves, turns, units, lacking = Contexts.finite(2), [], [], [], []
+    moves, turns, units, lacking = [], [], [], []
     for run in range(runs):
         counts = np.bincount(own[run]).astype(float)
         led = played.leaders.reshape(runs, rows)[run][np.cumsum(counts).astype(int) - 1]
@@ -145,8 +144,8 @@ def wealth_of(game, played, *, moving, longer=False, number=0, settled=None):
         starts = (*leaders.starts(counts), *[len(counts)] * (number + 1))
         leaders = replace(leaders, start=starts[number])
         scales = np.where(np.arange(len(counts)) < leaders.start, 0.0, scales)
-        against, weights = move_weight(leaders, nowhere, units=scales, counts=counts)
-        moves.append(against.moves)
+        taken, weights = plan_moves(leaders, units=scales, counts=counts)
+        moves.append(taken)
         turns.append(led)
         units.append(scales)
         lacking.append(weights @ GAPS)

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 
 from pacbandits.certificate import Bets, Ledger
 from pacbandits.certificate.certificate import MAX_STAKE
-from pacbandits.certificate.ledger import against_one, room_above
+from pacbandits.certificate.ledger import room_above
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from tests.certificate import plain
@@ -315,7 +315,7 @@ def test_what_a_ledger_refuses():
     for bet, share, epsilon in ((-0.1, 0.9, 0.1), (1.0, 0.9, 0.1), (0.1, 0.0, 0.1), (0.1, 1.0, 0.1), (0.1, 0.9, -0.1)):
         with pytest.raises(InputError, match="bets and epsilon must not be negative"):
             plain.wealth_against(ledger, [0, 0], bets=[0.1, bet], share=share, epsilon=epsilon)
-    moving = against_one(np.zeros(2, dtype=int), rounds=2)._replace(moves=np.array([[0.0], [1.0]]))
+    moving = plain.against_one(np.zeros(2, dtype=int), rounds=2)._replace(moves=np.array([[0.0], [1.0]]))
     for bet, fits in ((0.49, True), (0.5, False)):  # a row that moves as much again stakes twice as much
         with contextlib.nullcontext() if fits else pytest.raises(InputError, match="ruin an expert"):
             ledger.log_wealth(moving, bets=np.full(2, bet), share=0.9, epsilon=0.0)
@@ -362,7 +362,7 @@ def test_a_reference_must_play_actions_of_the_log(reference):
     ],
 )
 def test_leaders_must_be_those_of_the_rounds(bad):
-    against = against_one(np.zeros(2, dtype=int), rounds=2)._replace(**bad)
+    against = plain.against_one(np.zeros(2, dtype=int), rounds=2)._replace(**bad)
     with pytest.raises(InputError, match=r"must be led by|no negative weight"):
         Ledger.of(small(), np.full((2, 2), 0.5)).log_wealth(against, bets=np.full(2, 0.1), share=0.9, epsilon=0.1)
 

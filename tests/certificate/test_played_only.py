@@ -289,15 +289,15 @@ def test_algorithms_want_all_propensities():
     state = algorithm.start(problem.policies, problem.population)
     plan = algorithm.design(state)
     log = problem.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(0))
-    with pytest.raises(pb.InputError, match="tells the propensity of the played action alone"):
+    with pytest.raises(pb.InputError, match="the propensity of the played action alone"):
         algorithm.absorb(state, plan, forget(log, 0.1))
 
 
 @pytest.mark.parametrize(
     ("least", "words"),
     [
-        (0.34, "below the least propensity 0.34 that was declared; declare a smaller one"),
-        ([[0.1, 0.4, 0.4]], "which leaves less for the 2 others than the least propensity that was declared"),
+        (0.34, "below the minimum propensity 0.34 that was declared; declare a smaller one"),
+        ([[0.1, 0.4, 0.4]], "which leaves less for the 2 others than the minimum propensity that was declared"),
         (-0.1, "propensities must not be negative"),
         (math.nan, "least propensities must be finite"),
     ],
@@ -310,5 +310,5 @@ def test_a_declaration_that_the_log_refutes_is_refused(least, words):
 
 def test_other_propensities_than_declared_are_refused():
     _, full = uniform_log(samples=100)
-    with pytest.raises(pb.InputError, match="must be the least ones, but for those of played actions"):
+    with pytest.raises(pb.InputError, match="not played must be the minimum ones"):
         replace(forget(full, 0.1), propensities=full.propensities)

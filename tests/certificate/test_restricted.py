@@ -153,13 +153,16 @@ def test_how_restrictions_are_spelt(kept: pb.Restrictions, spec: str) -> None:
 BAD = (
     ({"max_cost": 0.3}, "and max_cost; add cost"),
     ({"cost": {"call": 1}}, "and max_cost; add max_cost"),
-    ({"cost": {"call": 1}, "max_cost": 0.3, "max_treated": 0.3, "control": "none"}, "one budget at a time"),
-    ({"max_treated": 0.3}, "max_treated needs the action that is taken instead"),
-    ({"never": ["call: age <= 25"]}, "never needs the action that is taken instead"),
+    (
+        {"cost": {"call": 1}, "max_cost": 0.3, "max_treated": 0.3, "control": "none"},
+        "cannot be combined; leave one of them out",
+    ),
+    ({"max_treated": 0.3}, "max_treated needs the action that is used instead"),
+    ({"never": ["call: age <= 25"]}, "never needs the action that is used instead"),
     ({"never": ["phone: age <= 25"], "control": "none"}, "names no action"),
-    ({"never": ["call: age < 25"], "control": "none"}, "'age < 25' says no place where an action is barred; write"),
-    ({"cost": {"phone": 1}, "max_cost": 1}, "cost names 'phone', which is no action"),
-    ({"max_treated": 0.3, "control": "nothing"}, "control names 'nothing', which is no action"),
+    ({"never": ["call: age < 25"], "control": "none"}, "'age < 25' has no condition; write"),
+    ({"cost": {"phone": 1}, "max_cost": 1}, "cost names 'phone', which is no"),
+    ({"max_treated": 0.3, "control": "nothing"}, "control names 'nothing', which is no"),
 )
 
 
@@ -234,9 +237,12 @@ def test_the_command_takes_restrictions_and_tells_what_the_policy_costs(command,
 
 
 WRONG = (
-    (("--max-cost", "1", "--max-treated", "0.3"), "one budget at a time: --max-cost and --max-treated are 2"),
-    (("--max-share", "email"), "--max-share is of one action, as in email=0.3 or email=30%, not 'email'"),
-    (("--max-share", "email=0.1,call=0.2"), "--max-share is of one action"),
+    (
+        ("--max-cost", "1", "--max-treated", "0.3"),
+        "--max-cost and --max-treated cannot be combined; leave all but one out",
+    ),
+    (("--max-share", "email"), "such as email=0.3 or email=30%; got 'email'"),
+    (("--max-share", "email=0.1,call=0.2"), "--max-share must be one action"),
     (("--cost", "email=1", "--max-cost", "-1"), "the cheapest costs 0"),
 )
 

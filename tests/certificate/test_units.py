@@ -13,9 +13,9 @@ from pacbandits.certificate.alarms import look
 from pacbandits.certificate.certificate import UNITS_COME, UNITS_END, UNITS_FIRST
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, arrange, block_ends, in_blocks, planned_ends
 from pacbandits.certificate.learning import rows_that_bet
-from pacbandits.certificate.ledger import against_one
 from pacbandits.verifier import recompute
 from tests.certificate.boundary import most
+from tests.certificate.plain import against_one
 
 POLICIES = pb.Finite([[0], [1]], n_actions=2)  # always the first action, or always the second
 SAME = np.array([0.5, 0.5])
@@ -218,7 +218,7 @@ def test_what_units_do_not_go_with():
         replace(log, repeats=np.full(len(log), 2))
     with pytest.raises(pb.InputError, match="takes every row for another person"):
         pb.certify_asymptotically(log, trees(), epsilon=0.1, delta=0.05, rng=0)
-    with pytest.raises(pb.InputError, match="tells whose rows are whose"):
+    with pytest.raises(pb.InputError, match="one of the two logs has units"):
         log.followed_by(without(log))
     with pytest.raises(pb.InputError, match="the first 256 people, whose rows then prove nothing, and the log has 200"):
         pb.learn_class("trees:depth=1", shoppers(200, 1))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pacbandits.certificate import Bets, Evidence, Leaders, Ledger, make_certificate
-from pacbandits.certificate.ledger import against_one, move_weight
+from pacbandits.certificate.ledger import Against, plan_moves
 from pacbandits.certificate.making import mean_wealth
 from pacbandits.compiled import using_cores
 from pacbandits.policies.finite import Finite, Trivial
@@ -23,6 +23,7 @@ from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log
 from pacbandits.trials.coda import Coda, Uniform
 from tests.certificate.boundary import fewest, most
+from tests.certificate.plain import against_one
 
 EPSILON = 0.3
 
@@ -143,13 +144,14 @@ def wrong_lotteries(runs, *, delta, seed):
     """Runs in which an error is certified at any look, each with its counts (looks, m) until then."""
     world, rng = Errors(6), np.random.default_rng(seed)
     leaders, units = led_in_turn(world, LED), np.full(LED, STAKE)
-    against, _ = move_weight(leaders, Contexts.finite(world.m), units=units, counts=np.full(LED, float(WINDOW)))
+    moves, _ = plan_moves(leaders, units=units, counts=np.full(LED, float(WINDOW)))
     # One row of each context in each round, each a context of its own, tells what such rows add.
     log = world.log(np.ones((LED, world.m), dtype=int))
     which = log.contexts.ids
     ledger = Ledger.of(replace(log, contexts=replace(log.contexts, ids=None)), np.tile([0.0, 1.0], (len(log), 1)))
-    scores = ledger.log_wealth(against._replace(actions=against.actions[:, which]), bets=units, share=0.9, epsilon=0.0)
     table = world.policies.table.astype(int)
+    against = Against(table[: world.m - 1, which], np.array(leaders.counted), moves)
+    scores = ledger.log_wealth(against, bets=units, share=0.9, epsilon=0.0)
     factors = np.array([scores[np.arange(len(log)), one[which]] for one in table]).T + STAKE * world.epsilon
     factors = np.repeat(factors.reshape(LED, world.m, len(table)), WINDOW // EVERY, axis=0)
     steps = rng.multinomial(EVERY, np.full(world.m, 1 / world.m), size=(runs, len(factors)))

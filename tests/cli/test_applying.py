@@ -93,7 +93,7 @@ def test_a_csv_comes_back_as_it_was_with_the_actions(run, save, people, tmp_path
     assert out.read_text().splitlines()[1] == '007,20,"says ""hi"", twice",phone,2026-01-01,plain'
     code, _, err = run("apply", save(TREE), out, "--out", tmp_path / "again.tsv")
     assert code == 2
-    assert "there is a column 'action' already" in err
+    assert "column 'action' already exists" in err
     assert run("apply", save(TREE), out, "--out", tmp_path / "again.tsv", "--column", "next")[0] == 0
     assert (tmp_path / "again.tsv").read_text().splitlines()[0] == "id\tage\tnote\tdevice\twhen\taction\tnext"
     assert run("apply", save(TREE), people, "--out", tmp_path / "actions.parquet")[0] == 0
@@ -116,7 +116,7 @@ def test_a_parquet_table_may_hold_anything_that_is_not_asked_about(run, save, tm
     code, _, err = run("apply", save(TREE), tmp_path / "people.parquet", "--out", tmp_path / "out.csv")
     assert code == 2
     assert "column 'lists'" in err
-    assert "has no form in text; let the name of the file end in .parquet" in err
+    assert "cannot be written as text; use a file name that ends in .parquet" in err
 
 
 @pytest.mark.thorough
@@ -217,7 +217,7 @@ def test_names_that_a_screen_cannot_show(run, save, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("age\n20\n", "column 'device' is missing, which the policy asks about"),
+        ("age\n20\n", "column 'device', which the policy uses, is missing"),
         ("Age,device\n20,phone\n", "did you mean 'Age'?"),
         (
             "age,device\n20,phone\n\nold,phone\n",
@@ -229,7 +229,7 @@ def test_names_that_a_screen_cannot_show(run, save, tmp_path):
         ("age,device,name\n20,phone,J\xf6rg\n", "not a readable CSV file"),
         ("age,device\n", "has no rows"),
         ("age,device\n20\n", "is not a readable CSV file"),
-        ('age,device,note\n20,phone,"x\n30,phone,y\n', "a quote is never closed"),
+        ('age,device,note\n20,phone,"x\n30,phone,y\n', "a quote is not closed"),
         ('age,device\n20,"pho\nne"\n', "column 'device' has a line break within 'pho ne'"),
     ],
 )
@@ -249,17 +249,17 @@ def test_bad_options_are_one_line(run, save, people, tmp_path):
     wrong = pa.table({"age": [datetime.date(2026, 1, 1)], "device": [1.5]})
     pq.write_table(wrong, tmp_path / "types.parquet")
     for arguments, words in (
-        ([], "there is nothing to do"),
-        (["--out", tmp_path / "out.csv"], "name their table after the certificate"),
+        ([], "nothing to do; give a table"),
+        (["--out", tmp_path / "out.csv"], "give it after the certificate"),
         ([people, "--out", tmp_path / "out.xlsx"], "must end in .csv, .tsv or .parquet"),
         ([people, "--out", tmp_path / "none" / "out.csv"], "does not exist"),
-        ([people, "--out", people], "would be written over"),
+        ([people, "--out", people], "would be overwritten"),
         ([people, "--column", ""], "must be a name"),
         ([people, "--column", "\udcff"], "must be a name"),
         ([people, "--seed", -1], "--seed must be 0 or more"),
-        ([people, "--sql", "-"], "only one thing can be printed"),
-        (["--rules", "-", "--sql", "-"], "only one thing can be printed"),
-        (["--rules", tmp_path / "x", "--sql", tmp_path / "x"], "two results would be written to one file"),
+        ([people, "--sql", "-"], "can be printed; name files for the others"),
+        (["--rules", "-", "--sql", "-"], "can be printed; name files for the others"),
+        (["--rules", tmp_path / "x", "--sql", tmp_path / "x"], "the same file name; name another"),
         ([tmp_path / "none.csv"], "no file at"),
         ([tmp_path / "types.parquet"], "column 'age' must hold numbers, got date32[day]"),
     ):

@@ -20,12 +20,12 @@ def test_a_suite_is_played_told_and_taken_up_again(run, tmp_path):
     out = tmp_path / "results"
     code, said, err = run("bench", "tiny", "--out", out, "--jobs", 0)
     assert (code, err) == (0, "")
-    assert "8 of 8 runs are there, 8 of them new" in said
+    assert "8 of 8 runs are done, 8 of them new" in said
     assert f"pacbandits report {out}" in said.replace("\n", "")
     assert f"linear-rage does not play easy: {REFUSED}" in " ".join(said.split())
     rows = read_rows(out)
     code, said, err = run("bench", "tiny", "--out", out, "--jobs", 0, "--json")
-    assert "8 of 8 runs are there already" in err
+    assert "8 of 8 runs are done already" in err
     told = json.loads(said)
     assert (code, told["done"], told["played"], told["failures"]) == (0, 8, 0, [])
     first = told["runs"][0]
@@ -74,8 +74,8 @@ def test_an_interruption_says_how_to_go_on(run, tmp_path, monkeypatch):
     monkeypatch.setattr("pacbandits.benchmark.runs.Course.note_round", interrupted)
     code, _, err = run("bench", "tiny", "--out", tmp_path, "--jobs", 0)
     assert code == 130
-    assert "interrupted; what was played is kept in" in err
-    assert "Go on by the same command, without --fresh" in err
+    assert "interrupted; finished runs are stored in" in err
+    assert "Repeat the command without --fresh" in err
 
 
 @pytest.mark.first(2)
@@ -83,8 +83,8 @@ def test_an_interruption_says_how_to_go_on(run, tmp_path, monkeypatch):
     ("arguments", "words"),
     [
         (("quik", "--out", "x"), "there is no suite 'quik'; did you mean 'quick'?"),
-        (("--out", "x"), "say which suite: pacbandits bench quick --out results"),
-        (("tiny",), "say where results go: pacbandits bench tiny --out results"),
+        (("--out", "x"), "name a suite: pacbandits bench quick --out results"),
+        (("tiny",), "for the results: pacbandits bench tiny --out results"),
         (("tiny", "--out", "x", "--case", "eesy"), "the suite 'tiny' has no case 'eesy'; did you mean 'easy'?"),
         (("tiny", "--out", "x", "--entry", "unifrom"), "has no entry 'unifrom'; did you mean 'uniform'?"),
         (("tiny", "--out", "x", "--seeds", "0"), "--seeds must be 1 or more, got 0"),

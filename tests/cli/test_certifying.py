@@ -205,12 +205,12 @@ def test_lines_of_vowpal_wabbit_and_feedback_of_open_bandit(run, tmp_path):
     [
         ([], "rewards must lie in [0, 1]"),
         (["--reward-range", 10, 0], "from a number to a larger one"),
-        ([*READING, "--actions", 2], "--actions 2 leaves no room for it"),
+        ([*READING, "--actions", 2], "--actions 2 excludes"),
         ([*READING, "--actions", 0], "actions must be 1 or more, got 0"),
-        ([*READING, "--actions", 6], "a least propensity of 0.2 cannot be that of each of 6 actions"),
+        ([*READING, "--actions", 6], "a minimum propensity of 0.2 is impossible with 6 actions"),
         ([*READING, "--position", 0], "has no positions"),
-        (["--least-propensity", 0.4, "--reward-range", 0, 10], "a least propensity of 0.4"),
-        (["--least-propensity", 0.3, "--reward-range", 0, 10], "below the least propensity 0.3"),
+        (["--least-propensity", 0.4, "--reward-range", 0, 10], "a minimum propensity of 0.4"),
+        (["--least-propensity", 0.3, "--reward-range", 0, 10], "below the minimum propensity 0.3"),
         ([*READING, "--epsilon", "30%"], "--epsilon was given in percent (30%), but rewards lie between 0 and 10"),
     ],
 )

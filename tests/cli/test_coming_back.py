@@ -110,7 +110,7 @@ def test_a_data_frame_and_ids_too_large_for_floats(shop):
     ("options", "words"),
     [
         (("--unit", "user"), "there is no column 'user'; did you mean 'user_id'?"),
-        (("--unit", "variant"), "the column 'variant' cannot be two things at once"),
+        (("--unit", "variant"), "the column 'variant' is used twice"),
         (("--unit", "user_id", "--asymptotic"), "takes every row for another person"),
     ],
 )

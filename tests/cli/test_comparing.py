@@ -48,7 +48,7 @@ def test_a_rival_that_certifies_nothing_is_left_out_of_the_picture(run, tmp_path
     figure = tmp_path / "trial.svg"
     code, out, err = run("run", SMALL, "--epsilon", 0.3, "--against", "rage", "--figure", figure)
     assert code == 0
-    assert err == "rage has certified nothing, and the picture leaves it out\n"
+    assert err == "the figure leaves out rage, which has certified nothing\n"
     assert "coda against rage" in out
     assert figure.stat().st_size > 1000
     code, out, _ = run("run", SMALL, "--epsilon", 0.3, "--figure", figure, "--json")
@@ -81,7 +81,7 @@ def test_yardsticks_that_take_too_long_are_left_out():
     one, two = (simulate(problem, algorithm=name, epsilon=0.1, delta=0.05, rng=3) for name in ("coda", "uniform"))
     got = Comparison(one, two, measured, why).to_json()
     assert got["yardsticks"]["union_price"] is None
-    assert "takes more than 0 s; pacbandits complexity does it" in got["yardsticks"]["notes"]["union_price"]
+    assert "takes more than 0 s; use pacbandits complexity" in got["yardsticks"]["notes"]["union_price"]
 
 
 def test_an_interrupted_run_needs_no_rival(run, monkeypatch):
@@ -103,8 +103,8 @@ def test_an_interrupted_run_needs_no_rival(run, monkeypatch):
     [
         (["--against", "unifrom"], "unknown algorithm 'unifrom'; did you mean 'uniform'?"),
         (["--against", "coda"], "names the algorithm that runs anyway"),
-        (["--against", "uniform", "--repeat", "2"], "--against sets one run beside another; leave out --repeat"),
-        (["--figure", "trial.png", "--repeat", "2"], "a figure is of one run; leave out --repeat"),
+        (["--against", "uniform", "--repeat", "2"], "two single runs; leave out --repeat"),
+        (["--figure", "trial.png", "--repeat", "2"], "a figure shows one run; leave out --repeat"),
         (["--figure", "trial.bmp"], "must end in .png"),
         (["--figure", "no/such/folder/a.png"], "does not exist"),
         (

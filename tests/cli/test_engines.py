@@ -19,8 +19,8 @@ PLAN = ("plan", "nowhere.csv", "--actions", 2, "--baseline", 0.3, "--epsilon", 0
     ("options", "words"),
     [
         (("--engine", "dusk"), "there is no engine 'dusk'; did you mean 'dask'? (known: dask, threads)"),
-        (("--engine", "cuda"), "simulations are played by --engine threads or dask, not by cuda"),
-        (("--scheduler", "tcp://head:8786"), "--scheduler is where a Dask cluster is found; say also --engine dask"),
+        (("--engine", "cuda"), "--engine threads or dask, not cuda"),
+        (("--scheduler", "tcp://head:8786"), "--scheduler is the address of a Dask cluster; add --engine dask"),
         (("--engine", "dask", "--workers", 0), "--workers must be 1 or more, got 0"),
     ],
 )
@@ -32,8 +32,8 @@ def test_options_that_do_not_go_together(run, asked, options, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--engine", "dask"), "--engine dask plays many runs at once; say how many: --repeat 20"),
-        (("--workers", 2), "--workers play runs at once by --engine dask alone"),
+        (("--engine", "dask"), "add their number: --repeat 20"),
+        (("--workers", 2), "--workers needs --engine dask"),
     ],
 )
 def test_one_run_needs_no_workers(run, options, words):
@@ -56,8 +56,8 @@ def test_the_cores_of_this_machine():
     ("name", "options", "words"),
     [
         ("stram", {}, "there is no engine 'stram'; did you mean 'stream'?"),
-        ("cuda", {"workers": 2}, "--engine cuda is one card"),
-        ("stream", {"scheduler": "tcp://head:8786"}, "say also --engine dask"),
+        ("cuda", {"workers": 2}, "--engine cuda uses one GPU; leave it out"),
+        ("stream", {"scheduler": "tcp://head:8786"}, "add --engine dask"),
     ],
 )
 def test_engines_that_cannot_be_opened(name, options, words):

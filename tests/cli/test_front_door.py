@@ -198,7 +198,7 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     assert "everybody was given one of the 3 actions at random" in told
     code, _, err = run("evaluate", "column:country", path, *ASKED)
     assert code == 2
-    assert "column 'country' says 'DE', which is no action" in err
+    assert "column 'country' contains 'DE', which is not an action" in err
 
 
 @pytest.mark.first(2)
@@ -211,11 +211,11 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
         (("--split", "discount=0.5,plain=0.4,story=0.2"), "sum to 1.1; they must sum to 1"),
         (("--split", "discount=x,plain=0.4,story=0.2"), "the share of 'discount' is 'x'"),
         (("--report", "report.pdf"), "must end in .html"),
-        (("--reward", "variant"), "cannot be two things at once"),
+        (("--reward", "variant"), "is used twice; name it once"),
         (("--features", "age,contry"), "there is no column 'contry'; did you mean 'country'?"),
         (("--time", "when"), "there is no column 'when'"),
         (("--ordered", "--shuffle"), "need no shuffle; leave one of them out"),
-        (("--asymptotic", "--report", "a.html"), "a report is of a proof"),
+        (("--asymptotic", "--report", "a.html"), "--report needs a proof"),
     ],
 )
 def test_what_is_wrong_is_one_line(run, test_csv, options, words):
@@ -282,7 +282,7 @@ def test_the_answer_comes_first_and_what_is_proven_does_not_depend_on_what_was_a
             ("--split", "discount=0.2,plain=0.3,story=0.2,poster=0.3"),
             "gives 'poster' a share of 0.3, but no row has it",
         ),
-        (("--never", "plain: country == UK", "--control", "story"), "speaks of 'UK', which 'country' never is"),
+        (("--never", "plain: country == UK", "--control", "story"), "names 'UK', which is not a label of 'country'"),
         (("--epsilon", "1"), "an epsilon of 1 is no less than all that rewards can differ by"),
     ],
 )

@@ -156,24 +156,24 @@ def test_a_pilot_with_a_control_by_name_and_a_budget(run, pilot, tmp_path):
 
 
 SLIPS = [
-    (("--actions", 2, "--baseline", 0.3), "say how near to the best the answer must be (--epsilon)"),
-    (("--epsilon", 0.1, "--baseline", 0.3), "say how many actions there are to choose from (--actions)"),
-    (("--actions", 2, "--epsilon", 0.1), "when nothing special is done (--baseline)"),
+    (("--actions", 2, "--baseline", 0.3), "give the tolerance (--epsilon)"),
+    (("--epsilon", 0.1, "--baseline", 0.3), "number of actions (--actions)"),
+    (("--actions", 2, "--epsilon", 0.1), "give the baseline (--baseline)"),
     ((*SMALL, "--baseline", 3), "--baseline must lie between 0 and 1"),
-    ((*SMALL, "--epsilon", 2), "--epsilon must be below 1, as far as rewards can be apart, got 2"),
+    ((*SMALL, "--epsilon", 2), "--epsilon must be below 1, the width of the reward range; got 2"),
     ((*SMALL, "--effect", 0.9), "lead beyond 1, the largest reward"),
-    ((*SMALL, "--delay", 2), "--delay needs to know who comes when: --traffic 4000/week"),
-    ((*SMALL, "--batched"), "--batched needs to know who comes when"),
+    ((*SMALL, "--delay", 2), "--delay needs the traffic; add --traffic 4000/week"),
+    ((*SMALL, "--batched"), "--batched needs the traffic"),
     ((*SMALL, "--delay", -1, "--traffic", "9/day"), "--delay, in periods of the traffic, must be"),
-    ((*SMALL, "--traffic", "lots"), "--traffic must be people and a period, as 4000/week, got 'lots'"),
-    ((*SMALL, "--traffic", "1/day"), "2 actions are more than 1 people a day can serve"),
-    ((*SMALL, "--control", "placebo"), "there is no action 'placebo' to be the --control; give its number, from 0"),
+    ((*SMALL, "--traffic", "lots"), "such as 4000/week; got 'lots'"),
+    ((*SMALL, "--traffic", "1/day"), "2 actions are too many for 1 people a day"),
+    ((*SMALL, "--control", "placebo"), "--control 'placebo' is not an action; give its number, from 0"),
     ((*SMALL, "--control", 7), "--control must be"),
     ((*SMALL, "--figure", "plan.gif"), "plan.gif"),
     ((*SMALL, "--report", "plan.doc"), "plan.doc"),
     ((*SMALL, "--out", "plan.txt"), "a plan is written as JSON; name it plan.json"),
     ((*SMALL, "--out", "none/plan.json"), "the folder of 'none/plan.json' does not exist"),
-    ((*SMALL, "--split", "uniform"), "--split is for the log of a pilot; say also --action and --reward"),
+    ((*SMALL, "--split", "uniform"), "--split is for the log of a pilot; add --action and --reward"),
     ((*SMALL, "--features", "+agee"), "there is no column 'agee' to keep; did you mean 'age'?"),
     ((*SMALL, "--without", "ages"), "there is no column 'ages' to leave out"),
     ((*SMALL, "--scenarios", "none.toml"), "none.toml"),
@@ -203,14 +203,14 @@ def test_contexts_and_pilots_that_cannot_be(run, tmp_path, pilot):
     alike.write_text("age\n" + "30\n" * 9)
     code, _, err = run("plan", alike, *SMALL)
     assert code == 2
-    assert "nobody to treat differently" in flat(err) or "age" in err
+    assert "treat them differently" in flat(err) or "age" in err
     asked = ("plan", pilot, "--action", "arm", "--reward", "cured", "--split", "uniform", "--epsilon", 0.2)
     code, _, err = run(*asked, "--control", "od")
     assert code == 2
-    assert "there is no action 'od' to be the --control; did you mean 'old'" in flat(err)
+    assert "--control 'od' is not an action; did you mean 'old'" in flat(err)
     code, _, err = run(*asked, "--baseline", 0.3)
     assert code == 2
-    assert "a pilot tells --baseline and --spread itself; leave them out" in flat(err)
+    assert "a pilot determines --baseline and --spread; leave them out" in flat(err)
 
 
 @pytest.mark.thorough
@@ -225,7 +225,7 @@ def test_the_chance_to_be_done_by_a_date(run, customers, tmp_path):
     assert plan.chance_in(3) == pytest.approx(plan.chance(600))
     code, _, err = run(*asked)
     assert code == 2
-    assert "--by needs to know who comes when: --traffic" in err
+    assert "--by needs the traffic; add --traffic" in err
 
 
 @pytest.mark.thorough
@@ -250,7 +250,7 @@ def test_a_trial_is_started_from_a_plan_and_compared_with_it(run, customers, sce
     assert "Plan and outcome" in report.read_text()
     for words, options in (
         ("no scenario 'winnner'", ("run", kept, "--scenario", "winnner")),
-        ("--scenario is for a plan", ("run", "trees", "--scenario", "winner")),
+        ("--scenario needs a plan", ("run", "trees", "--scenario", "winner")),
         ("is no plan", ("run", scenarios.with_suffix(".json"))),
     ):
         scenarios.with_suffix(".json").write_text('{"format": "else"}')

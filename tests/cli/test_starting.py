@@ -166,6 +166,15 @@ def test_who_ignores_interruptions_goes_on():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_version_and_help_load_no_library_that_takes_long():
+    """A command imports what it needs when it runs."""
+    program = (
+        "import sys\nimport pacbandits.cli.application\n"
+        "print([name for name in ('matplotlib', 'numba', 'pyarrow', 'scipy') if name in sys.modules])"
+    )
+    assert finished(sys.executable, "-c", program).stdout == "[]\n"
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
@@ -197,4 +206,4 @@ def test_a_full_disk_is_one_line(arguments):
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr == "pacbandits: what was asked for cannot be written: No space left on device\n"
+    assert done.stderr == "pacbandits: cannot write the output: No space left on device\n"

@@ -86,7 +86,7 @@ def test_every_pair_of_features_is_added_up_once(n: int, bins: tuple[int, ...], 
         seen = np.zeros((len(bins), len(bins), width), dtype=int)
         for job in jobs:
             one, some = passes[job.pass_number], slice(job.action_at, job.action_at + job.actions)
-            assert job.table_bytes <= 1 << 16
+            assert job.bins * 2 * job.lanes * 8 <= 1 << 16  # its cells in shared memory
             assert job.actions <= slab
             assert job.groups * job.pairs * slab <= min(job.lanes, 128)
             for k in range(2 * job.pairs_at, min(2 * (job.pairs_at + job.pairs), len(bins))):
@@ -241,7 +241,7 @@ def test_without_a_card_the_cores_add_up_and_say_so_once() -> None:
     with heard_by(words.append, every_seconds=1e9):
         sums = engine.ask(LogSource(log), question, what="adding")
         engine.ask(LogSource(log), question, what="adding")
-    assert words == ["no card here; buy one; the cores of this machine add up in its place"]
+    assert words == ["no card here; buy one; the CPU cores of this machine are used instead"]
     assert (sums[0] == Local("threads").ask(LogSource(log), question, what="adding")[0]).all()
     assert engine.name == "cuda"
 
@@ -249,7 +249,7 @@ def test_without_a_card_the_cores_add_up_and_say_so_once() -> None:
 @pytest.mark.skipif(available(), reason="there is a card")
 def test_what_is_missing_is_named() -> None:
     words = CudaEngine().fallback
-    assert "pip install 'pacbandits[gpu]'" in words or "no CUDA card was found" in words
+    assert "pip install 'pacbandits[gpu]'" in words or "no CUDA GPU was found" in words
 
 
 # What needs one.

@@ -273,8 +273,8 @@ def test_workers_without_the_package_are_refused(tmp_path, monkeypatch):
     ("address", "words"),
     [
         ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9 within"),
-        ("head", "'head' is no address of a Dask scheduler"),
-        ("foo://head:8786", "'foo://head:8786' is no address of a Dask scheduler"),
+        ("head", "'head' is not the address of a Dask scheduler"),
+        ("foo://head:8786", "'foo://head:8786' is not the address of a Dask scheduler"),
         (8786, "scheduler"),
     ],
 )

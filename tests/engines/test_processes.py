@@ -57,7 +57,7 @@ def test_a_refusal_calls_options_as_whoever_reads_it_does():
 
 @pytest.mark.thorough
 def test_a_process_that_dies_is_an_error_or_one_job_lost():
-    with pytest.raises(InputError, match="has ended before its time; is memory short"):
+    with pytest.raises(InputError, match="worker process ended unexpectedly; is memory short"):
         list(each(do, 0, ["die"], processes=1))
     got = list(each(do, 0, [1, "die", 2], processes=1, lost=lambda job: f"lost {job}"))
     assert got == [1, "lost die", 2]

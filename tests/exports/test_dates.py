@@ -122,7 +122,7 @@ def test_a_time_of_day_has_an_hour():
     assert by_python(pb.to_python(tree, dates=["at"]), [{"at": one} for one in times]) == [0, 1, 0, 1]
     assert by_python(pb.to_python(tree, dates=["at"]), [{"at": time(13, 30)}, {"at": date(2024, 1, 1)}]) == [0, 0]
     assert by_sqlite(pb.to_sql(tree, dates=["at"], dialect="sqlite"), [{"at": one} for one in times]) == [0, 1, 0, 1]
-    with pytest.raises(pb.InputError, match=r"'at' holds times of day .* asks for its (week)?day"):
+    with pytest.raises(pb.InputError, match=r"'at' holds times of day .* uses its (week)?day"):
         POLICY(pa.table({"at": times}))
 
 
@@ -163,7 +163,7 @@ def test_what_is_no_date_is_one_sentence():
     ):
         with pytest.raises(pb.InputError, match=words):
             POLICY(pa.table({"at": values}))
-    with pytest.raises(pb.InputError, match="column 'at' is missing, which the policy asks about; did you mean 'att'"):
+    with pytest.raises(pb.InputError, match="column 'at', which the policy uses, is missing; did you mean 'att'"):
         POLICY(pa.table({"att": ["2024-01-31"]}))
     with pytest.raises(ValueError, match=r"31\.01\.2024"):
         by_python(pb.to_python(TREE, dates=["at"]), [{"at": "31.01.2024"}])

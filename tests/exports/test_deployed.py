@@ -75,7 +75,7 @@ def test_the_example_of_the_front_works(tmp_path, command):
 def test_what_cannot_be_acted_on_is_one_sentence():
     policy = DeployedPolicy(TREE, NAMES)
     for frame, words in (
-        (pd.DataFrame({"age": [1.0], "devise": ["a"]}), "column 'device' is missing.*did you mean 'devise'"),
+        (pd.DataFrame({"age": [1.0], "devise": ["a"]}), "column 'device', .*is missing; did you mean 'devise'"),
         (pd.DataFrame({"age": ["old"], "device": ["a"]}), "'age' must hold numbers"),
         (pd.DataFrame({"age": [1.0], "device": [2.0]}), "'device' must hold labels"),
         (pd.DataFrame({"age": [], "device": []}), "there are no rows"),

@@ -32,15 +32,15 @@ def test_what_the_data_show_is_told(sales):
     path, _ = sales
     with pytest.raises(pb.InputError) as caught:
         pb.read_log(path, **SAID)
-    assert "they go from 1 to 1000, 99 % of them up to 10: state" in str(caught.value)
-    assert "as in reward_range=(1, 1000); or clip what is beyond, as in reward_range=(0, 10), clip=True" in str(
+    assert "they go from 1 to 1000, 99 % of them up to 10: give" in str(caught.value)
+    assert "as in reward_range=(1, 1000); or clip rewards beyond it, as in reward_range=(0, 10), clip=True" in str(
         caught.value
     )
     with pytest.raises(pb.InputError) as caught:
         pb.read_log(path, **SAID, reward_range=(0, 20))
     words = str(caught.value)
     assert "the revenue of line 102 is 1000, but rewards must lie in [0, 20]" in words
-    assert "or clip what is beyond, with clip=True, which makes another reward of it" in words
+    assert "or clip rewards beyond it, with clip=True, which changes the reward" in words
 
 
 def test_the_tail_is_told_where_it_is_thin(tmp_path):
@@ -63,7 +63,7 @@ def test_clipped_rewards_are_cut_and_said_to_be(sales):
     assert "it is min(max(2, revenue), 20) and not revenue" in remarks[0]
     _, remarks = pb.read_log(path, **SAID, reward_range=(0, 1000), clip=True)
     assert "0 of 2,000 rows were clipped" in remarks[0]
-    with pytest.raises(pb.InputError, match="to clip rewards, say to what"):
+    with pytest.raises(pb.InputError, match="clipping needs the smallest and the largest reward"):
         pb.read_log(path, **SAID, clip=True)
     with pytest.raises(pb.InputError, match="clip must be"):
         pb.read_log(path, **SAID, reward_range=(0, 20), clip=1)

@@ -95,7 +95,7 @@ def test_dsjson_without_all_probabilities(tmp_path):
     log = read_dsjson(path, ReadingOptions(least_propensity=0.1))
     assert log.played_propensities.tolist() == [0.8, 0.25]
     assert log.n_actions == 3
-    refused("there are 3 actions: state what each action's was at least", path)
+    refused("there are 3 actions: give the minimum propensity", path)
     refused("the lines have 3 actions, but were said to have 4", path, n_actions=4)
     refused("of lines 1 and 2 only one has probabilities", dsjson(path, [LINES[0], lines[1]]))
 

@@ -114,7 +114,7 @@ def test_what_a_log_itself_refuses_has_a_line_too(head, rows, words, tmp_path):
         (b"age|action|reward\n1|0|1\n", "seems to be separated by '|'; use commas"),
         (
             b"age,action,rewrad,propensity\n1,0,1,0.5\n",
-            "is 'rewrad' the reward? say so (reward=\"NAME\"), or rename",
+            "is 'rewrad' the reward? pass reward=\"NAME\", or rename",
         ),
     ],
 )
@@ -146,8 +146,14 @@ def test_rows_of_tables_without_lines_are_counted_from_0(tmp_path):
 def test_a_data_frame_is_told_arguments_and_no_options():
     frame = {"age": np.arange(20.0), "variant": ["a", "b", "c", "a"] * 5, "revenue": np.arange(20.0)}
     for said, words in (
-        ({}, 'say so (action="NAME"), or rename it; if everybody had the same chances, say which: split="uniform", or'),
-        ({"split": "uniform"}, "as in reward_range=(0, 19); or clip what is beyond, with reward_range and clip=True"),
+        (
+            {},
+            'pass action="NAME", or rename it; if all rows had the same propensities, give them: split="uniform"',
+        ),
+        (
+            {"split": "uniform"},
+            "as in reward_range=(0, 19); or clip rewards beyond it, with reward_range and clip=True",
+        ),
     ):
         reading = {"action": "variant", "reward": "revenue"} if said else {}
         with pytest.raises(pb.InputError) as caught:

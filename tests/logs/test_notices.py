@@ -33,8 +33,8 @@ def test_rows_that_come_again_in_every_column():
     frame = pa.concat_tables([frame, frame.slice(7, 1), frame.slice(9, 2)])
     found = notices(frame, without=["note"])
     assert len(found) == 1
-    assert "3 rows are earlier rows again in every column, the first in row 400" in found[0]
-    assert "1 row is an earlier row again" in notices(frame.slice(0, N + 1), without=["note"])[0]
+    assert "3 rows repeat earlier rows in every column, the first in row 400" in found[0]
+    assert "1 row repeats an earlier row" in notices(frame.slice(0, N + 1), without=["note"])[0]
     differs = frame.set_column(2, "reward", pa.array(1 - frame["reward"].to_numpy()))
     assert notices(pa.concat_tables([frame.slice(0, N), differs.slice(N)]), without=["note"]) == ()
 
@@ -61,7 +61,7 @@ def test_free_text_and_people_who_come_back(streamed, tmp_path):
     assert found[1].startswith("the column 'note' has 256 different texts")
     assert "--without 'note'" in found[1]
     assert notices(frame, unit="user_id", without=["note"]) == (
-        "400 rows are of 200 values of 'user_id', and evidence counts these, not rows",
+        "400 rows belong to 200 values of 'user_id'; evidence counts these, not rows",
     )
 
 
@@ -71,7 +71,7 @@ def test_columns_that_no_rule_can_go_by():
     found = notices(frame)
     assert found[0].startswith("the columns 'study', 'empty' have one value in all rows")
     assert "leave them out (--without 'study,empty')" in found[0]
-    assert found[1].startswith("the columns 'x' and 'y' say the same in all rows; leave one out (--without 'y')")
+    assert found[1].startswith("the columns 'x' and 'y' are equal in all rows; leave one out (--without 'y')")
     assert len(found) == 2
     same = pa.array([19_000] * N, pa.date32())
     assert notices(table(day=same)) == ()  # what is made of dates has names that no file knows
@@ -87,4 +87,4 @@ def test_columns_of_any_type_are_read():
     }
     frame = table(**kinds)
     frame = pa.concat_tables([frame, frame.slice(1, 1)])
-    assert "1 row is an earlier row again in every column, the first in row 400" in notices(frame)[0]
+    assert "1 row repeats an earlier row in every column, the first in row 400" in notices(frame)[0]

@@ -47,7 +47,7 @@ def test_open_bandit_feedback_with_the_played_propensity():
     log = from_open_bandit(given, least_propensity=0)
     assert np.array_equal(log.played_propensities, given["pscore"])
     assert log.n_actions == 3
-    with pytest.raises(InputError, match="state what each action's was at least"):
+    with pytest.raises(InputError, match="minimum propensity of every action"):
         from_open_bandit(given)
     uniform = from_open_bandit(given | {"pscore": np.full(6, 1 / 3)})
     assert np.array_equal(uniform.propensities, np.full((6, 3), 1 / 3))
@@ -77,7 +77,7 @@ def test_positions_of_open_bandit_feedback():
         ({"pi_b": np.full((6, 3, 2), 1 / 3)}, "has 2 positions, but the feedback does not say which"),
         (
             {"n_actions": 2, "pi_b": None, "action": [2] * 6},
-            "counted from 0, and n_actions=2 leaves no room",
+            "was played, which n_actions=2 excludes",
         ),
         ({"action": 3}, "'action' must be a list"),
     ],

@@ -20,7 +20,7 @@ def test_propensities_that_follow_from_the_played_one(tmp_path):
     assert np.array_equal(log.propensities, np.full((3, 3), 1 / 3))
     assert remarks == (UNIFORM_REMARK,)
     assert read_log(tmp_path / "log.csv", least_propensity=0)[0].least is not None
-    refused("state what each action's was at least, always (least_propensity=0.01)", tmp_path / "log.csv", n_actions=4)
+    refused("minimum propensity of every action (least_propensity=0.01)", tmp_path / "log.csv", n_actions=4)
     two = "action,reward,propensity,x\n0,1,0.9,1\n1,1,0.25,2\n"
     log, remarks = read_log(write(tmp_path / "log.csv", two))
     assert log.propensities == pytest.approx(np.array([[0.9, 0.1], [0.75, 0.25]]))
@@ -45,7 +45,7 @@ def test_rewards_of_another_range(tmp_path):
 def test_only_a_proper_range_of_rewards_is_proposed(tmp_path):
     line = {"_label_cost": 5, "_label_probability": 0.5, "_label_Action": 1, "a": [1, 2], "c": {"x": 1}}
     path = write(tmp_path / "log.dsjson", json.dumps(line) + "\n")
-    refused("can be, with reward_range and two numbers", path)
+    refused("with reward_range and two numbers", path)
     write(path, json.dumps(line) + "\n" + json.dumps(line | {"_label_cost": 3}) + "\n")
     refused("as in reward_range=(-5, -3)", path)
 

@@ -14,16 +14,16 @@ from tests.logs.cases import CSV, refused, write
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "the log tells the propensity of the played action alone, and there are 3 actions"),
+        ({}, "only the propensity of the logged action, and there are 3 actions"),
         (
             {"least_propensity": 0.4},
-            "a least propensity of 0.4 cannot be that of each of 3 actions; it lies between 0 and 1/3",
+            "a minimum propensity of 0.4 is impossible with 3 actions; it must lie between 0 and 1/3",
         ),
-        ({"least_propensity": -1}, "a least propensity of -1"),
+        ({"least_propensity": -1}, "a minimum propensity of -1"),
         ({"least_propensity": float("nan")}, "least_propensity must be a number, got nan"),
         (
             {"least_propensity": 0.1, "n_actions": 2},
-            "n_actions=2 leaves no room for it; say 3 or more",
+            "n_actions=2 excludes; give 3 or more",
         ),
         ({"least_propensity": 0.1, "position": 1}, "has no positions; leave out position"),
         ({"format": "xml"}, "unknown format 'xml'"),
@@ -37,7 +37,7 @@ def test_each_bad_option_is_one_line(tmp_path, options, words):
 
 def test_files_that_are_not_logs(tmp_path):
     refused("no file at", tmp_path / "none.csv")
-    refused("does not end as the name of a log does (.parquet", write(tmp_path / "log.txt", CSV))
+    refused("has an unknown file ending (known: .parquet", write(tmp_path / "log.txt", CSV))
     refused("not a readable .npz archive of arrays; write it with numpy.savez", write(tmp_path / "log.npz", CSV))
     refused("is not a readable CSV file", write(tmp_path / "log.csv.gz", CSV))
     (tmp_path / "bytes.csv").write_bytes(b"x,action,reward,propensity\n\xff\xfe,0,1,1\n")

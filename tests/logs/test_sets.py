@@ -114,8 +114,8 @@ def test_files_that_are_no_parts_of_one_log_are_refused(tmp_path):
 def test_what_needs_all_rows_at_once_is_refused(tmp_path):
     table, _ = table_of("features", 0)
     path = write_whole(tmp_path / "a.parquet", table)
-    refused("people who come back ('user_id')", [path], unit="user_id")
-    refused("do not stand in the order of 'age'", [path], time="age")
+    refused("returning users ('user_id')", [path], unit="user_id")
+    refused("not sorted by 'age'", [path], time="age")
     cube = table.append_column("phi", pa.array([[[1.0], [2.0], [3.0]]] * N))
     refused("engine threads", [write_whole(tmp_path / "b.parquet", cube)])
 
@@ -234,4 +234,4 @@ def test_who_listens_is_told_how_far_it_has_come(tmp_path):
     said: list[str] = []
     with heard_by(said.append, every_seconds=0.0):
         opened([write_whole(tmp_path / "a.parquet", table)])
-    assert said[-1].startswith("looking at all rows once: 120 of 120 rows")
+    assert said[-1].startswith("reading all rows once: 120 of 120 rows")

@@ -45,7 +45,7 @@ def test_a_propensity_that_is_always_the_same_is_a_split(tmp_path):
     assert log.least is None
     assert "a with probability 0.5" in said[0]
     write(path, path.read_text().replace(",0.3\n", ",0.31\n", 1))
-    refused("state what each action's was at least", path, action="arm", reward="y", propensity="p")
+    refused("minimum propensity of every action", path, action="arm", reward="y", propensity="p")
 
 
 def test_columns_that_come_after_the_action_are_left_out(tmp_path):

@@ -65,15 +65,15 @@ def test_text_is_read_as_times_where_that_leaves_no_doubt(kind, tmp_path):
     pq.write_table(pa.table(rows), path)
     open_set([path], ReadingOptions(**READING)).close()  # the rows stand in order there
     pq.write_table(pa.table({name: column[::-1] for name, column in rows.items()}), path)
-    with pytest.raises(pb.InputError, match="do not stand in the order of 'at'"):
+    with pytest.raises(pb.InputError, match="not sorted by 'at'"):
         open_set([path], ReadingOptions(**READING))
 
 
 REFUSED = {
     "slashes": (["01/02/2024", "03/04/2024"], ["'01/02/2024'", "'%d/%m/%Y'", "'%m/%d/%Y'"]),
     "slashes with a clock": (["01/02/2024 1:30 pm"] * 3, ["'%d/%m/%Y %I:%M %p'", "'%m/%d/%Y %I:%M %p'"]),
-    "both": (["25/01/2024", "01/25/2024"], ["'01/25/2024' in row 1", "'25/01/2024' in row 0", "in one way"]),
-    "two marks": (["25/01/2024", "25.01.2024"], ["'25.01.2024' in row 1", "in one way"]),
+    "both": (["25/01/2024", "01/25/2024"], ["'01/25/2024' in row 1", "'25/01/2024' in row 0", "different formats"]),
+    "two marks": (["25/01/2024", "25.01.2024"], ["'25.01.2024' in row 1", "different formats"]),
     "offsets of some": (["2024-01-31T13:00Z", "2024-01-31T13:00"], ["'2024-01-31T13:00' in row 1"]),
     "short years": (["31.01.24", "01.02.24"], ["'31.01.24' in row 0", "time_format='%d.%m.%y'"]),
     "words": (["2024-01-31", "soon"], ["'soon' in row 1", "2024-01-31 13:30:00"]),
@@ -112,23 +112,23 @@ def test_the_reader_says_how_times_are_written(digits, tmp_path):
     log, _ = pb.read_log(path, keep=["age"], time_format=form, **READING)
     assert log.contexts.features[:, list(log.contexts.names).index("age")].astype(int).tolist() == expected
     if digits:
-        with pytest.raises(pb.InputError, match="do not stand in the order"):
+        with pytest.raises(pb.InputError, match="not sorted by"):
             open_set([path], ReadingOptions(time_format=form, **READING))
     else:
         open_set([path], ReadingOptions(time_format=form, **READING)).close()
-        with pytest.raises(pb.InputError, match="do not stand in the order"):
+        with pytest.raises(pb.InputError, match="not sorted by"):
             open_set([path], ReadingOptions(time_format="%m/%d/%Y", **READING))
 
 
 def test_formats_that_cannot_be_are_refused():
     for form in ("", "day", "%d.%m", "%q", "%", "%d %d %Y", "%%"):
-        with pytest.raises(pb.InputError, match=r"time_format.* does not say how a time is written"):
+        with pytest.raises(pb.InputError, match=r"time_format.* is not a time format"):
             ages(["1.2.2024", "2.2.2024"], time_format=form)
-    with pytest.raises(pb.InputError, match=r"'1.2.2024' in row 0 .*not written as time_format='%d/%m/%Y'"):
+    with pytest.raises(pb.InputError, match=r"'1.2.2024' in row 0 .*does not match time_format='%d/%m/%Y'"):
         ages(["1.2.2024", "2.2.2024"], time_format="%d/%m/%Y")
     with pytest.raises(pb.InputError, match="holds dates or times"):
         ages(pa.array([1, 2], pa.date32()), time_format="%d/%m/%Y")
-    with pytest.raises(pb.InputError, match="in which column"):
+    with pytest.raises(pb.InputError, match="add time="):
         ReadingOptions(time_format="%d/%m/%Y")
     assert ages(pa.array([2, 1], pa.date32()), time_format="%Y-%m-%d")[0] == [1, 0]
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.paper.catoni import catoni_radius
 
 from pacbandits.confidence import (
     RAGE_FREE_FACTOR,
     RAGE_FREE_SLOPE,
     best_gamma,
-    catoni_radius,
     catoni_scale,
     regularised_radius,
     round_confidence,

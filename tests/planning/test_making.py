@@ -49,41 +49,41 @@ def test_a_pilot_tells_what_people_would_have_to_state():
     assert [one.name for one in made.scenarios] == ["pilot"]
     assert made.n_actions == 2
     assert made.outcome.baseline == pytest.approx(pilot().rewards.mean())
-    with pytest.raises(InputError, match="a pilot tells baseline and spread itself"):
+    with pytest.raises(InputError, match="a pilot determines baseline and spread"):
         suppose(pilot(), PlanRequest(epsilon=0.2, baseline=0.3))
-    with pytest.raises(InputError, match="there are 2 actions, and n_actions says 3"):
+    with pytest.raises(InputError, match="there are 2 actions, but n_actions is 3; leave it out"):
         suppose(pilot(), PlanRequest(epsilon=0.2, n_actions=3))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_actions": None}, "say how many actions there are"),
+        ({"n_actions": None}, "number of actions"),
         ({"n_actions": 1}, "actions"),
-        ({"baseline": None}, "say what people earn when nothing special is done"),
+        ({"baseline": None}, "give the baseline"),
         ({"baseline": 1.3}, "baseline must lie between 0 and 1"),
         ({"baseline": float("inf")}, "baseline must be"),
-        ({"epsilon": None}, "say how near to the best the answer must be"),
-        ({"epsilon": 1.0}, "epsilon must be below 1, as far as rewards can be apart, got 1; no trial is needed"),
+        ({"epsilon": None}, "give the tolerance"),
+        ({"epsilon": 1.0}, "epsilon must be below 1, .*got 1; no trial is needed"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"delta": 1.0}, "delta"),
         ({"spread": 0.8}, r"spread must be below 0\.4583"),
         ({"scenarios": None, "effect": 0.9}, "lead beyond 1, the largest reward; take a smaller effect"),
         ({"scenarios": None, "effect": -0.1}, "effect must be"),
         ({"scenarios": None, "share": 1.5}, "share must be"),
-        ({"scenarios": (Scenario("none"),), "share": 0.4}, "scenarios say what actions do, and share would change"),
-        ({"epsilon": None, "budget": 10}, "10 people are too few to prove anything"),
+        ({"scenarios": (Scenario("none"),), "share": 0.4}, "share would change nothing; leave it out"),
+        ({"epsilon": None, "budget": 10}, "10 users are too few to prove anything"),
         ({"scenarios": ()}, "a plan needs a scenario"),
         ({"scenarios": (Scenario("few", effect=0.1),)}, "2 of 2 actions are not a few"),
-        ({"scenarios": (Scenario("none"), Scenario("none"))}, "two scenarios are called 'none'"),
+        ({"scenarios": (Scenario("none"), Scenario("none"))}, "two scenarios are named 'none'"),
         ({"control": 2}, "control must be"),
-        ({"traffic": "4000"}, "traffic must be people and a period"),
-        ({"traffic": Traffic(1, "hour")}, "2 actions are more than 1 people a hour can serve"),
+        ({"traffic": "4000"}, "such as 4000/week; got '4000'"),
+        ({"traffic": Traffic(1, "hour")}, "2 actions are too many for 1 people a hour"),
         ({"budget": 0}, "budget"),
         ({"seed": -1}, "seed"),
         ({"policies": "tree:depth=1"}, "unknown policy class 'tree'"),
         ({"policies": trees(n_actions=3)}, "actions"),
-        ({"contexts": Contexts.of(np.ones((50, 2)))}, "all 50 contexts are the same, so there is nobody to treat"),
+        ({"contexts": Contexts.of(np.ones((50, 2)))}, "all 50 contexts are the same"),
     ],
 )
 def test_bad_assumptions_get_a_sentence(options, words):
@@ -167,7 +167,7 @@ def test_percentages_are_for_rates():
         effect_of("5%", Outcome(20.0, high=250.0))
     with pytest.raises(InputError, match="share of the baseline, which is -3"):
         effect_of("+5%", Outcome(-3.0, low=-10.0))
-    with pytest.raises(InputError, match="effect must be a number, or in percent as '\\+20%' is, got 'much'"):
+    with pytest.raises(InputError, match=r"effect must be a number, .*got 'much'"):
         effect_of("much", Outcome(0.05))
     with pytest.raises(InputError, match="effect must be positive"):
         effect_of("-20%", Outcome(0.05))

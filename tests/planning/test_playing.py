@@ -120,7 +120,7 @@ def test_a_trial_from_elsewhere_is_checked():
     for bad in ({"samples": -1}, {"algorithm": "rage"}, {"curve": [[1]]}, {"done": 1}, {"extra": 1}):
         with pytest.raises(InputError):
             PlayedTrial.from_json(good | bad)
-    with pytest.raises(InputError, match="a plan plays coda and uniform, not 'rage'"):
+    with pytest.raises(InputError, match="coda and uniform, not 'rage'"):
         play_one(supposed(), question(supposed()), 0, 0, "rage")
 
 

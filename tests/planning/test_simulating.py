@@ -58,7 +58,7 @@ def test_trials_of_another_plan_are_refused(tmp_path):
         supposed(scenarios=s.scenarios[:1]),
     )
     for other in others:
-        with pytest.raises(InputError, match="holds trials of another plan; take another folder"):
+        with pytest.raises(InputError, match="trials of another plan; use another folder"):
             simulate(other, question(other), limits=ONE_AFTER_ANOTHER, folder=folder)
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_folder_of_trials_is_refused_in_a_sentence(tmp_path):
     s = supposed()
     (tmp_path / "file").write_text("")
     for bad in (tmp_path / "file", tmp_path / "none" / "below"):
-        with pytest.raises(InputError, match="cannot keep trials in"):
+        with pytest.raises(InputError, match="cannot store trials in"):
             simulate(s, question(s), limits=ONE_AFTER_ANOTHER, folder=bad)
     folder = tmp_path / "kept"
     simulate(s, question(s), limits=ONE_AFTER_ANOTHER, folder=folder)

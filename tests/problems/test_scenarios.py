@@ -139,7 +139,7 @@ def test_the_spread_of_rewards_is_the_one_stated():
     [
         (lambda: Outcome(1.5), r"baseline must lie between 0 and 1.* got 1\.5; state another reward_range"),
         (lambda: Outcome(0.0), "baseline must lie between"),
-        (lambda: Outcome(5.0, None, 9.0, 1.0), "reward_range must rise, got 9 to 1"),
+        (lambda: Outcome(5.0, None, 9.0, 1.0), "reward_range must be increasing, got 9 to 1"),
         (lambda: Outcome(0.1, 0.3), r"spread must be below 0\.3.* got 0\.3; leave it out"),
         (lambda: Outcome(0.1, -0.3), "spread must be above 0"),
         (lambda: Outcome(0.1, variation=1.0), "variation"),

@@ -79,7 +79,9 @@ def test_the_clock_of_a_time_zone_counts(tmp_path: Path) -> None:
 def test_what_is_in_the_way_is_named() -> None:
     day = pa.array([0, 1], type=pa.date32())
     for columns in ({"d": day, "d weekday": pa.array([1, 2])}, {"d weekday": pa.array([1, 2]), "d": day}):
-        with pytest.raises(InputError, match="column 'd weekday' has the name of what is made of 'd'; rename it"):
+        with pytest.raises(
+            InputError, match="column 'd weekday' has the name of a feature derived from 'd'; rename it"
+        ):
             Contexts.from_columns(dict(columns), n=2)
     with pytest.raises(InputError, match="must be numbers or text, got duration"):
         Contexts.from_columns({"d": pa.array([0, 1], type=pa.duration("s"))}, n=2)

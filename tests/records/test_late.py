@@ -118,7 +118,7 @@ def test_a_feature_of_that_name_is_one_in_the_files_of_others(tmp_path):
         ("known", [np.nan, 1.0], "must hold rounds, or -1"),
         ("known", [0.0, -1.0], "cannot have been known before round 0 began"),
         ("known", [1.0, 1.0], "has no reward"),
-        ("knowm", [1.0, -1.0], "and has no such column"),
+        ("knowm", [1.0, -1.0], "but has no such column"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(tmp_path, column, values, words):

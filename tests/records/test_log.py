@@ -208,7 +208,7 @@ def test_units_there_and_back(tmp_path: Path) -> None:
     [
         ({"units": [0, 1]}, r"units must have shape \(3,\), got \(2,\)"),
         ({"units": [0, -1, 1]}, "units must be 0 or more, got -1"),
-        ({"units": [0, 1, 1], "repeats": [1, 4, 1]}, "row 1 counts 4 interactions, so that nothing tells whose"),
+        ({"units": [0, 1, 1], "repeats": [1, 4, 1]}, "row 1 counts 4 interactions"),
     ],
 )
 def test_units_that_cannot_be(changes: dict[str, Any], message: str) -> None:

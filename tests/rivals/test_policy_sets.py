@@ -11,9 +11,9 @@ from scipy.stats import binom
 
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
-from pacbandits.problems import Bernoulli, Gaussian, Problem
+from pacbandits.problems import Bernoulli, Problem
 from pacbandits.records import Contexts, Log, RewardBounds
-from pacbandits.rivals.policy_sets import LowerEnds, PolicySet, PolicySets, policy_set
+from pacbandits.rivals.policy_sets import LowerEnds, PolicySet, PolicySets
 from pacbandits.rivals.samplers import RuleSampler
 from pacbandits.simulation import run
 
@@ -173,62 +173,26 @@ def test_predictions_make_it_stop_sooner():
     assert with_model < 0.6 * without
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("sequence", SEQUENCES)
-def test_a_log_tells_the_same_as_the_run_that_it_is_of(sequence):
-    problem, algorithm, rng = small(), PolicySets(0.1, 0.1, sequence=sequence), np.random.default_rng(8)
-    state, whole = algorithm.start(problem.policies, problem.population), None
-    while (plan := algorithm.design(state)) is not None:
-        log = problem.interact(plan.sampler, samples=plan.samples, rng=rng)
-        state = algorithm.absorb(state, plan, log)
-        here = Log.of(
-            log.contexts,
-            actions=log.actions,
-            rewards=log.rewards,
-            propensities=log.propensities,
-            repeats=log.repeats,
-            rounds=np.full(len(log), state.round_number - 1),
-        )
-        whole = here if whole is None else whole.followed_by(here)
-    known, stopped = policy_set(whole, problem.policies, delta=0.1, epsilon=0.1, sequence=sequence)
-    assert stopped == state.samples == known.samples
-    assert known.lower == pytest.approx(state.memory.values.lower, abs=1e-12)
-    assert known.upper == pytest.approx(state.memory.values.upper, abs=1e-12)
-    assert policy_set(whole, problem.policies, delta=0.1, epsilon=0.01, sequence=sequence)[1] is None
-
-
 def test_of_actions_that_a_log_never_plays_nothing_is_claimed():
     problem = small()
     never = RuleSampler(3, lambda contexts: np.tile([0.5, 0.0, 0.5], (len(contexts), 1)))
     log = problem.interact(never, samples=20_000, rng=np.random.default_rng(0))
-    known, stopped = policy_set(log, problem.policies, delta=0.1, epsilon=0.1)
+    known = PolicySet.nothing(len(problem.policies), reach=1.5)
+    known = known.after(log, np.full((len(log), 3), 0.5), problem.policies, sequence="plug-in", delta=0.1)
     truth = values(problem)
     assert (known.lower <= truth).all()
     assert (known.upper >= truth).all()
     assert known.upper[2] == 1  # always the action that is never played
-    assert stopped is None
+    assert known.gaps[known.best] > 0.1
 
 
 def test_what_does_not_fit_is_refused():
-    problem, log = small(), small().interact(UNEVEN, samples=50, rng=np.random.default_rng(0))
     with pytest.raises(InputError, match="sequence must be lil or plug-in, got 'hoeffding'"):
         PolicySets(0.1, 0.1, sequence="hoeffding")
     with pytest.raises(InputError, match="truncation must"):
         PolicySets(0.1, 0.1, truncation=0.0)
     with pytest.raises(InputError, match=r"policy-sets needs rewards in \[0, 1\]"):
         PolicySets(0.1, 0.1, rewards=RewardBounds(2.0, in_unit=False))
-    noisy = small(noise=Gaussian(0.3)).interact(UNEVEN, samples=500, rng=np.random.default_rng(0))
-    with pytest.raises(InputError, match=r"rewards in \[0, 1\]; rescale"):
-        policy_set(noisy, problem.policies, delta=0.1)
-    alone = Log.of_played(
-        log.contexts,
-        actions=log.actions,
-        rewards=log.rewards,
-        played=log.played_propensities,
-        least=np.zeros((len(log), 3)),
-    )
-    with pytest.raises(InputError, match="needs the propensity of every action"):
-        policy_set(alone, problem.policies, delta=0.1)
 
 
 def test_nothing_seen_is_nothing_known():

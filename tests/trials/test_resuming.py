@@ -145,7 +145,7 @@ def test_the_command_stops_by_its_budget_and_goes_on(name, command, tmp_path):
         assert json.loads(out) | {"seconds": 0} == whole | {"seconds": 0}
         same_logs(Log.read(tmp_path / "parts.parquet"), Log.read(tmp_path / "whole.parquet"))
     for more, words in (
-        (("--repeat", 2), "a folder keeps the state of one run; leave out --repeat or --state"),
+        (("--repeat", 2), "a folder stores the state of one run; leave out --repeat or --state"),
         (("--delta", 0.2), "its delta was 0.05, and is 0.2 now; take another folder, or the same options as before"),
         (("--algorithm", "coda-paper"), "the state of coda-oracle cannot be kept"),
     ):

@@ -101,10 +101,6 @@ class Task:
 # The result of one run as a row of a table.
 
 
-# Wall times, which a repeated run need not reproduce.
-CLOCK_COLUMNS = ("seconds", "seconds_certifying", "decision_microseconds")
-
-
 @dataclass(frozen=True)
 class Row:
     """The result of one run.
@@ -162,10 +158,6 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         """Return every column by its name."""
         return asdict(self)
-
-    def without_clock(self) -> dict[str, Any]:
-        """Return the columns that a repeated run reproduces."""
-        return {name: value for name, value in asdict(self).items() if name not in CLOCK_COLUMNS}
 
 
 COLUMNS = tuple(field.name for field in fields(Row))

@@ -22,6 +22,8 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.benchmark.cases import Case, Entry, Row
 from pacbandits.benchmark.standings import (
+    BOOTSTRAP_DRAWS,
+    ROUNDING,
     IntervalEstimate,
     Reading,
     good_on_grid,
@@ -44,9 +46,7 @@ SIZES = (8, 16, 32, 64, 128, 256, 512, 1000)
 GAP = 0.25
 DELTA = 0.1
 MOST_SHARE = 1_000  # of m²: the budget of low-regret algorithms
-BOOTSTRAP_DRAWS = 1_000
 BOOTSTRAP_SEED = 11
-ROUNDING = 1e-9
 
 SEPARATION_CASES = tuple(
     Case(

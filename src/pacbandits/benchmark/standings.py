@@ -304,8 +304,8 @@ def same_setting(rows: Sequence[Row]) -> Row:
     asked = {(r.case, r.algorithm, r.epsilon, r.delta, r.most, r.growth, r.certified, r.problem) for r in rows}
     if len(asked) > 1 or len({row.seed for row in rows}) < len(rows):
         raise InputError(
-            f"runs of '{rows[0].algorithm}' on '{rows[0].case}' differ in more than their seeds, or have a seed twice; "
-            "play them anew in a folder of their own"
+            f"runs of '{rows[0].algorithm}' on '{rows[0].case}' differ in more than their seeds, or have a seed "
+            "twice; run them again in a new folder"
         )
     return rows[0]
 
@@ -439,7 +439,7 @@ def standing(rows: Sequence[Row]) -> CaseStanding:
         groups.setdefault(row.algorithm, []).append(row)
     firsts = [same_setting(group) for group in groups.values()]
     if len({_asked(row)[:-2] for row in firsts}) > 1:
-        raise InputError(f"runs of '{rows[0].case}' were not asked the same; play the case anew in a folder of its own")
+        raise InputError(f"runs of '{rows[0].case}' have different settings; run the case again in a new folder")
     samples = _common_samples(groups.values())
     return CaseStanding(firsts[0], samples, tuple(_score(group, samples=samples) for group in groups.values()))
 

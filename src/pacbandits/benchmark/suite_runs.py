@@ -308,7 +308,7 @@ class _Playing:
         self.deaths += 1
         if self.deaths > MAX_DEATHS:
             raise InputError(
-                f"{count_of(self.deaths, 'process', 'processes')} ended before their time, one after the other; is "
+                f"{count_of(self.deaths, 'process', 'processes')} ended unexpectedly, one after the other; is "
                 "memory short? Run it again with --jobs 1"
             )
         return Done(failure_of(job, "its process was killed; is memory short?"))
@@ -324,7 +324,7 @@ def _key(one: Failure) -> Key:
 
 def _check_same(results: Results, description: Description, rows: list[Row], wanted: dict[Key, Task]) -> None:
     """Raise if a folder has rows of another version, or of another case or entry with a wanted key."""
-    remedy = "take another folder, or start anew with --fresh"
+    remedy = "take another folder, or start again with --fresh"
     versions = {row.version for row in rows} | {description.version}
     if versions != {__version__}:
         other = sorted(versions - {__version__})[0]

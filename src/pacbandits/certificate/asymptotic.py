@@ -37,7 +37,6 @@ from pacbandits.certificate.certificate import (
     ORDERED,
     SHUFFLED,
     Claim,
-    Json,
     check_asked,
     check_compared,
     check_distance,
@@ -60,7 +59,7 @@ from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Log, Policy, check_log
 from pacbandits.records.log import check_all_in, digest_log
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
-from pacbandits.schema import Fields
+from pacbandits.schema import Fields, Json
 
 # The law of the largest error of doubly robust differences: the multiplier bootstrap, through an argmax oracle. The
 # letters are those of the module docstring: q the reference, r a rival that may be the best, Δ̂ a gap, G the noise that

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from pacbandits.records.log import digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
 from pacbandits.records.policy import call, check_names
 from pacbandits.records.text_files import MAX_COLUMNS
-from pacbandits.schema import Fields, json_object
+from pacbandits.schema import Fields, Json, json_object
 
 
 class ToldOfLog(Protocol):
@@ -58,8 +58,6 @@ class ToldOfLog(Protocol):
 # Claims, the base of every kind of certificate, and their JSON form. A kind adds the figures that its proof needs.
 # Rechecking a claim is the task of `pacbandits.verifier`, which imports no module that makes certificates.
 
-
-Json = dict[str, Any]
 
 MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; their squares and inverses are still finite
 MAX_STORED_REMARKS = 100

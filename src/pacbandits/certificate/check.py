@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,8 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records import Contexts, Log
+from pacbandits.schema import Json
 
-Json = dict[str, Any]
 CheckKind = Literal["drift", "sample ratio"]
 
 DRIFT: CheckKind = "drift"
@@ -330,7 +330,7 @@ def _halves(values: FloatArray, word: str, first: IntArray) -> tuple[BoolArray, 
 MAX_ACTIONS = 256  # that are tested
 MAX_PAIRS = 128  # of an action and a segment
 
-CAP_SHARE = 0.9  # λM: the share of its wealth that a bet may lose by a single row
+MAX_LOST_SHARE = 0.9  # λM: the share of its wealth that a bet may lose by a single row
 MIN_PROPENSITY = 1e-100  # smaller propensities count as this, and smaller bounds on them as 0
 PRODUCT_ROWS = 128  # multiplied before a logarithm is taken; factors lie between e⁻² and e²
 
@@ -433,18 +433,18 @@ def tally_rewards(
                 bound = 0.0
             played = rows.actions[i] == a
             used = n_stakes if played else 0
-            while used < n_stakes and stakes[a, used] * largest_centre > CAP_SHARE * bound:
+            while used < n_stakes and stakes[a, used] * largest_centre > MAX_LOST_SHARE * bound:
                 used += 1
             if used == 0:
                 continue
             weight = rows.repeats[i]
             p = max(rows.played[i], MIN_PROPENSITY)
-            capped = math.log1p(CAP_SHARE * bound)
+            capped = math.log1p(MAX_LOST_SHARE * bound)
             for d in range(2):
                 reward = rows.rewards[i] if d == 0 else 1.0 - rows.rewards[i]
                 for j in range(used):
                     stake = stakes[a, j]
-                    centre = min(centres[d], CAP_SHARE * bound / stake)
+                    centre = min(centres[d], MAX_LOST_SHARE * bound / stake)
                     if played:
                         gain = math.log1p(stake * (centre + (reward - centre) / p)) - usual[d, j]
                     elif centre < centres[d]:

@@ -177,7 +177,7 @@ def tuning_rounds(counts: FloatArray, *, spared: int) -> int:
 
     counts (rounds,): interactions, or units, of each round. spared: the number of first rounds that taught the class.
     """
-    enough = int(np.searchsorted(np.cumsum(counts), TUNING_SHARE * counts.sum())) + 1
+    enough = int(np.searchsorted(np.cumsum(counts), TUNING_SHARE * float(counts.sum()))) + 1
     return min(max(enough, spared), len(counts) - 1)
 
 

@@ -286,19 +286,6 @@ class AnyAgainst(Protocol):
     def moves(self) -> FloatArray: ...
 
 
-def move_weight(
-    leaders: Leaders, contexts: Contexts, *, units: FloatArray, counts: FloatArray
-) -> tuple[Against, FloatArray]:
-    """Return the comparator of scores on these contexts, and the final weight u_j (L,) of every leader.
-
-    units, counts: as for `plan_moves`.
-    """
-    moves, weights = plan_moves(leaders, units=units, counts=counts)
-    n = len(leaders.policies)
-    actions = np.array([policy(contexts) for policy in leaders.policies], dtype=np.int64).reshape(n, len(contexts))
-    return Against(actions, np.array(leaders.counted, dtype=np.int64), moves), weights
-
-
 def plan_moves(leaders: Leaders, *, units: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the share of its stake that a row takes from each leader (rounds, L), and final weights (L,).
 
@@ -368,11 +355,6 @@ def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
 def alone(rounds: int) -> tuple[IntArray, FloatArray]:
     """Return turns and moves of a single policy that leads in all rounds."""
     return np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 1))
-
-
-def against_one(actions: IntArray, *, rounds: int) -> Against:
-    """Return the comparator of a single policy, given by its actions (m,), in all rounds."""
-    return Against(np.asarray(actions, dtype=np.int64)[None, :], *alone(rounds))
 
 
 class AnyLedger(Protocol):

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.certificate import Bets, Certificate, Improvement, Json, ToldOfLog
+from pacbandits.certificate.certificate import Bets, Certificate, Improvement, ToldOfLog
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyAgainst, AnyLedger, alone, choose, plan_moves
@@ -30,6 +30,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.policies.rivals import check_rivals, rivals_of
 from pacbandits.records import Chosen, Contexts, Log, Policy
 from pacbandits.records.log import digest_log
+from pacbandits.schema import Json
 
 # The least refuted policy: `min_π log Σ_k e^{S_k(π)}/K`, through the oracles of the class.
 #
@@ -325,12 +326,12 @@ def make_certificate(evidence: Evidence, favourite: Policy) -> tuple[Certificate
         tried = replace(evidence, leaders=replace(leaders, start=start))
         if best is None or tried.chosen(favourite)[2] <= MAX_SLACK:
             made, more = _make(tried, favourite)
-            best, calls = made if best is None else min(best, made, key=_rank), calls + more
+            best, calls = made if best is None else min(best, made, key=claim_rank), calls + more
     assert best is not None
     return best, calls
 
 
-def _rank(certificate: Certificate) -> tuple[float, float]:
+def claim_rank(certificate: Certificate) -> tuple[float, float]:
     """Return a sort key, smaller for stronger certificates: the certified ε, then the missing wealth."""
     return certificate.certified_epsilon, certificate.threshold - certificate.value
 
@@ -378,7 +379,7 @@ def _make_beside(evidence: Evidence, favourite: Policy) -> tuple[Certificate, in
     plain, near, best, calls = policies if listed else ArgmaxOnly(policies), FIRST_BESIDE, None, 0
     for _ in range(1 if listed else MAX_TIMES_BESIDE):
         made, more = _make(replace(evidence, epsilon=near, part=part), favourite, searched=plain)
-        best = made if best is None else min(best, made, key=_rank)
+        best = made if best is None else min(best, made, key=claim_rank)
         near, calls = min(best.unit_certified_epsilon, MAX_TRIED_EPSILON), calls + more
     assert best is not None
     return best, calls

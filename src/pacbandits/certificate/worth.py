@@ -334,7 +334,7 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence) -> Worth
     ]
     value = interval(Kind())
     singles = [interval(Kind(of_policy=False, alone=action)) for action in range(n_actions)]
-    best = Ends(*(min(one[k] for one in leads) for k in range(3)))
+    best = Ends(*(min(ends) for ends in zip(*(one[:3] for one in leads), strict=True)))
 
     def within(ends: Ends, least: float, start: float) -> Interval:
         """Cut an interval to the range; one that lies outside it is empty, and stays so."""

@@ -79,7 +79,7 @@ def _leave_unwritten(error: OSError) -> None:
     os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter would flush, and fail, once more
     if error.errno == errno.EPIPE:
         sys.exit(UNREAD)
-    print(f"pacbandits: what was asked for cannot be written: {os.strerror(error.errno)}", file=sys.stderr)
+    print(f"pacbandits: cannot write the output: {os.strerror(error.errno)}", file=sys.stderr)
     sys.exit(BAD_INPUT)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.console import app, check_output, print_json, say, show, status
+from pacbandits.cli.console import AsJson, app, check_output, print_json, say, show, status
 from pacbandits.cli.log_options import open_proof
 from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
@@ -68,7 +68,7 @@ def apply_policy(
         Path | None, typer.Option(help="Write the policy as a Python function ([cyan]-[/]: print).")
     ] = None,
     rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Apply a certified policy: choose the action of each row of a table, or export the policy as SQL, Python or JSON.
 
@@ -90,7 +90,7 @@ def apply_policy(
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
     if not column or not column.isprintable():
-        raise InputError(f"--column '{plain(column)}' must be a name that can be shown")
+        raise InputError(f"--column '{plain(column)}' must be a name that can be displayed; choose another")
     proof = open_proof(certificate, customers)
     written = {path: _export(name, proof, draw=draw, dialect=dialect) for name, path in exports.items()}
     if not proof.certificate.certified:
@@ -112,19 +112,17 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
     from pacbandits.logs.customers import check_ending
 
     if customers is None and out is not None:
-        raise InputError(f"--out '{out}' is for the actions of customers; name their table after the certificate")
+        raise InputError(f"--out '{out}' needs a table of customers; give it after the certificate")
     if customers is None and not exports:
-        raise InputError(
-            "there is nothing to do; name a table of customers, or where to write --sql, --python, --rules"
-        )
+        raise InputError("nothing to do; give a table of customers, or a file for --sql, --python or --rules")
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, got {seed}")
     places = [path for path in (out, *exports.values()) if path is not None]
     printed = places.count(STANDARD_OUTPUT) + (customers is not None)
     if printed > 1 and STANDARD_OUTPUT in places:
-        raise InputError("only one thing can be printed; name files for the others")
+        raise InputError("only one of --sql, --python and --rules can be printed; name files for the others")
     if len({path.resolve() for path in places}) < len(places):
-        raise InputError("two results would be written to one file; name another")
+        raise InputError("two outputs have the same file name; name another file")
     for path in places:
         check_output(None if path == STANDARD_OUTPUT and path is not out else path)
     if out is not None:
@@ -132,7 +130,7 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
     if customers is not None and any(
         path.exists() and customers.exists() and path.samefile(customers) for path in places
     ):
-        raise InputError(f"'{customers}' would be written over; name another file for the result")
+        raise InputError(f"'{customers}' would be overwritten; name another output file")
 
 
 def _export(name: str, proof: Proof, *, draw: str | None, dialect: str | None) -> str:
@@ -155,7 +153,7 @@ def _export(name: str, proof: Proof, *, draw: str | None, dialect: str | None) -
 def _write(path: Path, text: str) -> None:
     if path == STANDARD_OUTPUT:
         if visible(text) != text:
-            raise InputError("the policy holds names that cannot be shown; write it to a file instead of '-'")
+            raise InputError("the policy contains names that cannot be displayed; write it to a file instead of '-'")
         sys.stdout.write(text)
         return
     try:
@@ -199,9 +197,7 @@ def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: 
 def _check_free(table: Customers, names: list[str]) -> None:
     for name in names:
         if name in table.names:
-            raise InputError(
-                f"there is a column '{plain(name)}' already; call the column of actions otherwise, --column"
-            )
+            raise InputError(f"column '{plain(name)}' already exists; choose another name with --column")
 
 
 def _named(names: tuple[Action, ...], actions: IntArray) -> object:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pacbandits.cli.console import PARTIAL, app, console, print_json, say, show
+from pacbandits.cli.console import PARTIAL, AsJson, app, console, print_json, say, show
 from pacbandits.cli.interruption import INTERRUPTED
 from pacbandits.errors import InputError
 
@@ -58,7 +58,7 @@ def bench(
     list_: Annotated[
         bool, typer.Option("--list", help="List the suites, or the cases and algorithms of one suite, and run nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run every algorithm on the same problems and store each run as a row of a table.
 
@@ -90,10 +90,10 @@ def bench(
         _list(suite, as_json=as_json)
         return
     if suite is None:
-        raise InputError("say which suite: pacbandits bench quick --out results (pacbandits bench --list shows all)")
+        raise InputError("name a suite: pacbandits bench quick --out results (pacbandits bench --list shows all)")
     chosen = select(find_suite(suite), cases=case or (), entries=entry or (), seeds=seeds)
     if out is None:
-        raise InputError(f"say where results go: pacbandits bench {suite} --out results")
+        raise InputError(f"name a folder for the results: pacbandits bench {suite} --out results")
     count = cores() if jobs is None else whole_number(jobs, name="--jobs", least=0)
     folder = Results.at(out)
     typed = _typed(out)
@@ -101,11 +101,14 @@ def bench(
         with _watch(chosen) as watch:
             tally = run_suite(chosen, folder, jobs=count, command=typed, fresh=fresh, watch=watch)
     except KeyboardInterrupt:
-        say(f"interrupted; what was played is kept in {out}. Go on by the same command, without --fresh", err=True)
+        say(f"interrupted; finished runs are stored in {out}. Repeat the command without --fresh to continue", err=True)
         sys.exit(INTERRUPTED)
     _tell(chosen, folder, tally, as_json=as_json)
     if tally.failures:
-        say(f"{len(tally.failures)} of the runs failed ({out / 'failed.json'}); the same command tries again", err=True)
+        say(
+            f"{len(tally.failures)} of the runs failed ({out / 'failed.json'}); repeat the command to retry them",
+            err=True,
+        )
         sys.exit(PARTIAL)
 
 
@@ -139,7 +142,7 @@ def _tell(suite: Suite, folder: Results, tally: SuiteProgress, *, as_json: bool)
         print_json({"suite": suite.name, **counts, "runs": [one.to_json() for one in done], **lacking, "next": report})
         return
     show(played_document(done, misfits=tally.misfits, failures=tally.failures))
-    say(f"\n{tally.done:,} of {tally.wanted:,} runs are there, {tally.played:,} of them new.")
+    say(f"\n{tally.done:,} of {tally.wanted:,} runs are done, {tally.played:,} of them new.")
     say(f"For tables and figures: {report}")
 
 
@@ -153,7 +156,7 @@ def _typed(out: Path) -> str:
 def _time_left(seconds: float | None) -> str:
     """Return the time left in words."""
     if seconds is None:
-        return "time left not known yet"
+        return "time left unknown"
     return f"about {seconds / 60:,.0f} min left" if seconds > 90 else f"about {seconds:,.0f} s left"
 
 
@@ -183,7 +186,7 @@ def _watch(suite: Suite) -> Generator[Watch]:
         def watch(tally: SuiteProgress) -> None:
             nonlocal last, begun
             if not begun and tally.done:
-                screen.print(f"{tally.done:,} of {tally.wanted:,} runs are there already", highlight=False)
+                screen.print(f"{tally.done:,} of {tally.wanted:,} runs are done already", highlight=False)
             begun = True
             failed = f"{len(tally.failures)} failed, " if tally.failures else ""
             left = _time_left(tally.seconds_left)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from pacbandits.cli.console import app, print_json, show
+from pacbandits.cli.console import AsJson, app, print_json, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pacbandits.options import Option
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 
 @app.command()

@@ -13,6 +13,7 @@ import typer
 from pacbandits.cli.console import (
     PARTIAL,
     SINGLE_HELP,
+    AsJson,
     app,
     as_rate,
     check_output,
@@ -135,11 +136,11 @@ def restrictions_for(
         if given is not None
     ]
     if len(budgets) > 1:
-        raise InputError(f"one budget at a time: {' and '.join(budgets)} are {len(budgets)}; leave all but one out")
+        raise InputError(f"{' and '.join(budgets)} cannot be combined; leave all but one out")
     costs = {} if cost is None else _numbers(cost, option="--cost")
     if max_share is not None:
         if costs:
-            raise InputError("--max-share is of one action, and takes no --cost; write --max-share email=0.3")
+            raise InputError("--max-share limits one action and takes no --cost; write --max-share email=0.3")
         name, max_cost = _share(max_share, log)
         costs = {name: 1.0}
     return Restrictions(
@@ -159,7 +160,9 @@ def _share(words: str, log: Log) -> tuple[str, float]:
 
     name, equals, share = (part.strip() for part in words.rpartition("="))
     if not equals or ("," in name and name not in (log.action_names or ())):
-        raise InputError(f"--max-share is of one action, as in email=0.3 or email=30%, not '{plain(words)}'")
+        raise InputError(
+            f"--max-share must be one action with its share, such as email=0.3 or email=30%; got '{plain(words)}'"
+        )
     action_number(name, log, of="--max-share")
     return name, read_share(share, name)
 
@@ -174,7 +177,7 @@ def _numbers(words: str, *, option: str) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals:
-            raise InputError(f"{option} takes numbers by the names of actions, as in email=2.5, not '{plain(item)}'")
+            raise InputError(f"{option} must be an action with a number, such as email=2.5; got '{plain(item)}'")
     return found
 
 
@@ -292,7 +295,7 @@ def certify_log(
         Path | None,
         typer.Option(help="The plan of this trial, from [cyan]pacbandits plan --out[/], to compare the result with."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the best policy in the data of an A/B test and prove what it gains.
 
@@ -336,9 +339,9 @@ def certify_log(
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
     check_engine(engine, scheduler=scheduler, workers=workers)
     if asymptotic and report is not None:
-        raise InputError("a report is of a proof; leave out --report, or --asymptotic")
+        raise InputError("--report needs a proof, and --asymptotic makes none; leave one of them out")
     if asymptotic and engine is not None:
-        raise InputError("--asymptotic takes all rows in memory; leave out --engine")
+        raise InputError("--asymptotic needs all rows in memory; leave out --engine")
     check_output(certificate)
     check_output(report)
     check_report(report)
@@ -431,7 +434,7 @@ def certify_approximately(
     from pacbandits.report import asymptotic_document
 
     if len(log) > 1:
-        raise InputError(f"--asymptotic takes one file, and here are {len(log)}; join them")
+        raise InputError(f"--asymptotic takes one file, got {len(log)}; join them")
     order: dict[str, Any] = {"ordered": request.ordered, "shuffle": request.shuffle}
     with status() as tell:
         read = read_data(log, reading)
@@ -466,8 +469,8 @@ def _check_contexts(contexts: Path | None, log: list[Path]) -> None:
     """Raise if the contexts from before the experiment are the log itself."""
     if contexts is not None and contexts.exists() and any(one.exists() and contexts.samefile(one) for one in log):
         raise InputError(
-            "--contexts is the log itself; contexts are from before the experiment, so leave it out: the first rows of "
-            "the log will do"
+            "--contexts is the log itself, but must be from before the experiment; leave it out, and the first "
+            "rows of the log are used"
         )
 
 

@@ -44,7 +44,7 @@ class ComparedAlgorithm:
     ) -> ComparedAlgorithm:
         """Return the algorithm with those of the options that it has; raise before anything is run if it cannot run."""
         if repeats > 1:
-            raise InputError("--against sets one run beside another; leave out --repeat")
+            raise InputError("--against compares two single runs; leave out --repeat")
         if spec == algorithm:
             raise InputError(f"--against {spec} names the algorithm that runs anyway; name another")
         name, _ = find_algorithm(spec)
@@ -66,7 +66,7 @@ def check_figure(path: Path, *, algorithm: str, against: str | None, repeats: in
     check_figure_path(path)
     check_output(path)
     if repeats > 1:
-        raise InputError("a figure is of one run; leave out --repeat")
+        raise InputError("a figure shows one run; leave out --repeat")
     asked = [algorithm] if against is None else sorted({algorithm, against})
     if not any(profile_of(spec).certifies for spec in asked):
         verb = "certifies" if len(asked) == 1 else "certify"
@@ -98,7 +98,7 @@ def compare(
             draw_certified(comparison, path=figure)
     if figure is not None:
         for left_out in (run for run in comparison.runs if not certified_steps(run)[0]):
-            say(f"{left_out.algorithm} has certified nothing, and the picture leaves it out", err=True)
+            say(f"the figure leaves out {left_out.algorithm}, which has certified nothing", err=True)
     return comparison
 
 
@@ -108,12 +108,12 @@ def measure_within(
     """Return the measured problem, or None and the reason: the runs are shown without it."""
     expected = expect_cost(policies, len(problem.population), MEASUREMENT_SEARCHES)
     if expected is not None and expected[0].seconds > UNLIKELY_FACTOR * seconds:
-        return None, f"to measure this problem takes more than {seconds:.0f} s; pacbandits complexity does it"
+        return None, f"measuring this problem takes more than {seconds:.0f} s; use pacbandits complexity"
     told = prefixed(tell, "measuring the problem")
     try:
         return measure_in_time(seconds, problem, policies, epsilon=epsilon, delta=delta, progress=told), ""
     except TooLongError:
-        return None, f"to measure this problem takes more than {seconds:.0f} s; pacbandits complexity does it"
+        return None, f"measuring this problem takes more than {seconds:.0f} s; use pacbandits complexity"
     except KeyboardInterrupt:
         return None, "measuring the problem was interrupted"
     except InputError as error:

@@ -10,6 +10,7 @@ import typer
 from pacbandits.cli.console import (
     POLICIES_HELP,
     PROBLEM_HELP,
+    AsJson,
     app,
     as_rate,
     check_output,
@@ -55,7 +56,7 @@ def complexity(
             "otherwise 0.01; 0.01 with --realizable)."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    as_json: AsJson = False,
     figure: Annotated[Path | None, typer.Option(help="Also draw a figure (.png, .pdf or .svg).")] = None,
 ) -> None:
     """Compute the complexity ρ of a problem, bounds on the sample size, and the complexity of a randomised trial.

@@ -50,6 +50,8 @@ POLICIES_HELP = (
     "Policy class, [cyan]name:key=value,…[/] (see [cyan]pacbandits policies[/]; default: the problem's own)."
 )
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
 UNREAD = 1
 BAD_INPUT = 2
 PARTIAL = 3

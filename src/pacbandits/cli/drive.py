@@ -109,7 +109,7 @@ def drive(
         )
         driver = Driver(target, truth, encoder, fixed.actions, reward_range=fixed.reward_range, behaviour=asked)
         done = driver.run(tell, between=advance)
-        tell("waiting for the last look")
+        tell("waiting for the last analysis")
         if advance is not None:
             advance(at_once=True)
         figures = target.status()
@@ -172,11 +172,13 @@ def _target(
         experiment = Experiment.open(database, name)
         return _Local(experiment), experiment.protocol, experiment.advance
     if key is None:
-        raise InputError(f"a service needs a key that may write to '{plain(name)}': --key, or {KEY_VARIABLE}")
+        raise InputError(
+            f"the service needs a key with write access to '{plain(name)}'; pass --key, or set {KEY_VARIABLE}"
+        )
     if protocol is None and "://" not in database and not Path(database).exists():
         raise InputError(
-            f"who comes to '{plain(name)}' is not known here: there is no database {plain(database)}; say --protocol "
-            "checkout.toml, the file that it was created from"
+            f"the contexts of '{plain(name)}' are unknown: there is no database {plain(database)}; pass "
+            "--protocol checkout.toml, the file it was created from"
         )
     fixed = read_protocol(protocol) if protocol is not None else Experiment.open(database, name).protocol
     from pacbandits.service.client import Client
@@ -203,7 +205,7 @@ def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:
         if not same or found.n_actions != fixed.n_actions:
             raise InputError(
                 f"problem '{plain(name)}' has other features, labels or actions than the experiment; take one of "
-                f"{', '.join(KINDS)}, which are of the experiment's own people"
+                f"{', '.join(KINDS)}, which have the experiment's own contexts"
             )
         return found
     options = {option: _number(value, option) for option, value in given.items()}

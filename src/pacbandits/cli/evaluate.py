@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pacbandits.cli.console import PARTIAL, app, as_rate, print_json, say_notices, show, status
+from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say_notices, show, status
 from pacbandits.cli.log_options import (
     ActionColumn,
     Clip,
@@ -30,8 +30,6 @@ from pacbandits.cli.log_options import (
     reading_options,
 )
 from pacbandits.errors import InputError, close_to, plain
-
-COLUMN = "column:"
 
 
 @app.command("evaluate")
@@ -66,7 +64,7 @@ def evaluate_policy(
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate the mean outcome of a policy, and its lift over one arm for everyone, from the data of an A/B test.
 
@@ -89,7 +87,7 @@ def evaluate_policy(
     from pacbandits.certificate import evaluate
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading_options import ReadingOptions
-    from pacbandits.policies.decisions import ColumnPolicy
+    from pacbandits.policies.decisions import COLUMN, ColumnPolicy
     from pacbandits.progress import heard_by
     from pacbandits.report import worth_document
 
@@ -122,7 +120,7 @@ def evaluate_policy(
             _check_one(log, engine)
             read = open_log(log[0], given)
             names = read.action_names or tuple(str(number) for number in range(read.n_actions))
-            tell("measuring how good it is")
+            tell("computing values and gains")
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
@@ -134,7 +132,9 @@ def evaluate_policy(
             words = proof.certificate.words
             given = {**proof.reading, **given}
     if worth is None:
-        raise InputError("how good this policy is cannot be told from the log it was chosen by; take another log")
+        raise InputError(
+            "the value of this policy cannot be estimated from the log it was chosen with; use another log"
+        )
     names = read.action_names or tuple(f"action {number}" for number in range(read.n_actions))
     compared = action_number(control, read, of="--control")
     outcome = ReadingOptions.from_json(given).outcome
@@ -151,12 +151,14 @@ def evaluate_policy(
 def _check_one(log: list[Path], engine: str | None) -> None:
     """Raise if a column is to be evaluated on several files, or with an engine."""
     if len(log) > 1 or engine is not None:
-        raise InputError("what a column says is told by one table in memory; name one file, and leave out --engine")
+        raise InputError("column:NAME needs one file in memory; name one file, and leave out --engine")
 
 
 def _check_policy(policy: str) -> None:
     """Raise if the policy looks like a misspelt `column:NAME`."""
+    from pacbandits.policies.decisions import COLUMN
+
     kind, colon, name = policy.partition(":")
     if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
         meant = f"{COLUMN}{plain(name or 'NAME')}"
-        raise InputError(f"there is no file '{plain(policy)}'; for what a column says, write {meant}")
+        raise InputError(f"there is no file '{plain(policy)}'; for a column of the log, write {meant}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.console import app, check_output, print_json, say, show, status
+from pacbandits.cli.console import AsJson, app, check_output, print_json, say, show, status
 from pacbandits.errors import InputError, one_line, plain
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ DatabaseAt = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option(help="The reason, stored in the event log and visible to everyone.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 @experiments.command()
@@ -128,7 +127,7 @@ def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson
     from pacbandits.report.experiment_report import status_document
 
     with status() as tell, _open(database, name) as experiment:
-        tell("looking at the data")
+        tell("analysing the data")
         while experiment.advance():
             tell("designing")
         experiment.advance(at_once=True)
@@ -182,7 +181,7 @@ def export(
         if target is not None and target.suffix.lower() != ending:
             raise InputError(f"'{target}' must end in {ending}; name it {target.with_suffix(ending)}")
     with status() as tell, _open(database, name) as experiment:
-        tell("writing the record")
+        tell("writing the export")
         best = experiment.result().look
         if certificate is not None and look not in (None, best):
             raise InputError(
@@ -193,11 +192,11 @@ def export(
         if contexts is not None:
             experiment.protocol.contexts.write(contexts)
         proven = None if certificate is None else _write_certificate(experiment, certificate)
-    say(f"the record is in {path}" + ("" if contexts is None else f", the contexts are in {contexts}"))
+    say(f"the export is in {path}" + ("" if contexts is None else f", the contexts are in {contexts}"))
     if certificate is not None:
-        said = f"what is proven is in {certificate}; check it: pacbandits verify {certificate} {path}"
-        left = " (there is a file of that name, from before)" if certificate.exists() else ""
-        say(said if proven else f"nothing is proven yet, so that there is nothing to write to {certificate}{left}")
+        said = f"the certificate is in {certificate}; check it: pacbandits verify {certificate} {path}"
+        left = " (a file of that name exists from before)" if certificate.exists() else ""
+        say(said if proven else f"nothing is proven yet, so {certificate} was not written{left}")
 
 
 def _write_certificate(experiment: Experiment, path: Path) -> bool:
@@ -262,7 +261,7 @@ def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -
     """
     with _open(database, name) as experiment:
         experiment.pause(reason)
-    say(f"{name} is paused; pacbandits experiment resume {name} goes on")
+    say(f"{name} is paused; to continue: pacbandits experiment resume {name}")
 
 
 @experiments.command()
@@ -287,7 +286,7 @@ def stop(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) ->
     """
     with _open(database, name) as experiment:
         experiment.stop(reason)
-    say(f"{name} is stopped; pacbandits experiment status {name} tells what is proven")
+    say(f"{name} is stopped; pacbandits experiment status {name} shows what is proven")
 
 
 @experiments.command()
@@ -316,10 +315,9 @@ def withdraw(
         delta = experiment.protocol.delta
     more = log(before / after) / log(1.0 / before)
     say(
-        f"nobody gets {plain(action)} any more. What is proven from now on is of policies without "
-        f"{', '.join(map(plain, gone))}"
-        f", except with probability {after:.2g} (all that may ever be claimed together: {delta:g}); that takes about "
-        f"{100 * more:.0f} % more evidence than before, of policies that are fewer"
+        f"{plain(action)} is withdrawn. Claims from now on cover policies without {', '.join(map(plain, gone))}, "
+        f"except with probability {after:.2g} (all claims together: {delta:g}); they need about {100 * more:.0f} "
+        "% more evidence than before, of fewer policies"
     )
 
 

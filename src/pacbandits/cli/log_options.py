@@ -132,9 +132,9 @@ def open_proof(certificate: Path, log: Path | None) -> Proof:
     tables = [ending for name in ("csv", "parquet", "open-bandit") for ending in LOG_FORMATS[name].endings]
     if suffix(certificate) in tables:
         turned = " the two are the wrong way round:" if log is not None and suffix(log) == ".json" else ""
-        raise InputError(f"{certificate} is a table, and no certificate;{turned} the certificate comes first")
+        raise InputError(f"{certificate} is a table, not a certificate;{turned} the certificate comes first")
     if log is not None and log == certificate:
-        raise InputError(f"{certificate} stands there twice; the certificate comes first, and then the table")
+        raise InputError(f"{certificate} is given twice; give the certificate first, then the table")
     return load_certificate(certificate)
 
 
@@ -230,13 +230,13 @@ def check_engine(
     if name is not None and name not in ENGINES:
         raise InputError(f"there is no engine '{plain(name)}'{nearest(name, known)}")
     if name is not None and name not in known:
-        raise InputError(f"simulations are played by --engine {' or '.join(known)}, not by {name}")
+        raise InputError(f"simulations run with --engine {' or '.join(known)}, not {name}")
     if scheduler is not None and name != "dask":
-        raise InputError("--scheduler is where a Dask cluster is found; say also --engine dask")
+        raise InputError("--scheduler is the address of a Dask cluster; add --engine dask")
     if workers is not None and workers < 1:
         raise InputError(f"--workers must be 1 or more, got {workers}")
     if workers is not None and name == "cuda":
-        raise InputError("--workers is for cores and processes, and --engine cuda is one card; leave it out")
+        raise InputError("--workers counts cores or processes, and --engine cuda uses one GPU; leave it out")
 
 
 @contextmanager

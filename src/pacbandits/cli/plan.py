@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from pacbandits.cli.console import app, as_effect, as_rate, check_output, print_json, say, show, status
+from pacbandits.cli.console import AsJson, app, as_effect, as_rate, check_output, print_json, say, show, status
 from pacbandits.cli.log_options import (
     PLAYERS,
     ActionColumn,
@@ -29,14 +28,11 @@ from pacbandits.cli.log_options import (
     reading_options,
 )
 from pacbandits.errors import InputError, nearest, option_of, plain
-from pacbandits.planning import Affordable, PlayedTrial, StudyPlan, Traffic, save_plan
-from pacbandits.planning.sample_sizes import ANALYSES
-from pacbandits.planning.scenario_files import read_scenarios
-from pacbandits.planning.simulated_trials import RIVALS, quantile, stopping_times
-from pacbandits.records import Contexts, Log
-from pacbandits.report.figures import check_figure_path
-from pacbandits.report.plan_report import ByEffect, draw_plan, people, write_plan_report
-from pacbandits.report.result_report import check_report
+
+if TYPE_CHECKING:
+    from pacbandits.planning import Affordable, PlayedTrial, StudyPlan
+    from pacbandits.records import Contexts, Log
+    from pacbandits.report.plan_report import ByEffect
 
 # `pacbandits plan`.
 
@@ -157,7 +153,7 @@ def plan_trial(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the plan (.png, .pdf or .svg).")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report (.html or .md).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a trial: estimate its sample size, its duration and its result before it starts.
 
@@ -207,7 +203,7 @@ def plan_trial(
     pilot = action is not None or reward is not None
     of_a_log = [name for name in reading if name not in ("keep", "features", "without")]
     if of_a_log and not pilot:
-        raise InputError(f"{option_of(of_a_log[0])} is for the log of a pilot; say also --action and --reward")
+        raise InputError(f"{option_of(of_a_log[0])} is for the log of a pilot; add --action and --reward")
     limits = Limits(
         trials=whole_number(trials, name="--trials", least=1),
         minutes=positive(minutes, name="--minutes"),
@@ -223,7 +219,7 @@ def plan_trial(
         if control is not None:
             given["control"] = control_of(control, source)
         if by is not None and "traffic" not in given:
-            raise InputError("--by needs to know who comes when: --traffic 4000/week")
+            raise InputError("--by needs the traffic; add --traffic 4000/week")
         made = plan(source, **given, simulated=False, progress=tell)
         made = replace(made, source=str(people), deadline=None if by is None else positive(by, name="--by"))
         if not quick:
@@ -269,6 +265,9 @@ class Files:
 
     def check(self) -> None:
         """Raise, before anything is computed, if one cannot be written."""
+        from pacbandits.report.figures import check_figure_path
+        from pacbandits.report.result_report import check_report
+
         for path in (self.figure, self.report, self.out):
             check_output(path)
         if self.figure is not None:
@@ -280,11 +279,14 @@ class Files:
 
 def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
     """Return the assumptions, by their names in `plan`: from the options, else from a file of scenarios."""
+    from pacbandits.planning import Traffic
+    from pacbandits.planning.scenario_files import read_scenarios
+
     given = {} if scenarios is None else read_scenarios(scenarios)
     given |= {name: value for name, value in options.items() if value is not None}
     batched, delay, traffic = given.pop("batched", False), given.pop("delay", 0), given.pop("traffic", None)
     if traffic is None and (batched or delay):
-        raise InputError(f"{'--delay' if delay else '--batched'} needs to know who comes when: --traffic 4000/week")
+        raise InputError(f"{'--delay' if delay else '--batched'} needs the traffic; add --traffic 4000/week")
     if traffic is not None:
         given["traffic"] = Traffic.read(traffic, batched=batched, delay=delay)
     return given
@@ -292,6 +294,8 @@ def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
 
 def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
     """Return the log of a pilot; without propensities, the actions' shares are used, as a plan proves nothing."""
+    import numpy as np
+
     try:
         return open_log(path, reading)
     except InputError as error:
@@ -299,45 +303,55 @@ def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
             raise
     log = open_log(path, reading | {"split": "uniform"})
     shares = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions) / log.repeats.sum()
-    say(
-        f"{path}: taken for a trial that gave every action by chance, as often as it occurs; else say --split", err=True
-    )
+    say(f"{path}: assumed to be randomised with the shares of actions that it has; if not, pass --split", err=True)
     return replace(log, propensities=np.tile(shares, (len(log), 1)))
 
 
 def control_of(words: str, source: Contexts | Log) -> int:
     """Return the index of the control, given by its number or, with a pilot, its name."""
+    from pacbandits.records import Log
+
     names = source.action_names if isinstance(source, Log) else None
     if names is not None and words in names:
         return names.index(words)
     if words.isdigit():
         return int(words)
     known = nearest(words, names) if names else "; give its number, from 0"
-    raise InputError(f"there is no action '{plain(words)}' to be the --control{known}")
+    raise InputError(f"--control '{plain(words)}' is not an action{known}")
 
 
 def so_far(done: tuple[PlayedTrial, ...]) -> str:
     """Return the result of the simulation so far, in a line."""
+    from pacbandits.planning.simulated_trials import RIVALS, quantile, stopping_times
+    from pacbandits.report.plan_report import people
+
     parts: list[str] = []
     for one in RIVALS:
         times = stopping_times(done, one)
         if times:
             parts.append(f"{one} {people(quantile(times, [1.0] * len(times), 0.5))}")
-    return f"simulating, {len(done)} trials so far; people in the middle case: {', '.join(parts)}"
+    return f"simulating, {len(done)} trials so far; median number of users: {', '.join(parts)}"
 
 
 def say_quick(quick: StudyPlan) -> None:
     """Print the quick answer, while the simulation goes on."""
+    from pacbandits.planning.sample_sizes import ANALYSES
+    from pacbandits.report.plan_report import people
+
     coda, even, log = (quick.quantiles(one).median for one in ANALYSES)
     say(
-        f"quick answer: {people(coda)} people in the middle case, {people(even)} by a plain trial, {people(log)} by a "
-        "finished log; simulating trials now (Ctrl-C ends that with what is known)",
+        f"quick answer (median number of users): {people(coda)} in an adaptive trial, {people(even)} in a plain "
+        f"trial, {people(log)} in a finished log; simulating trials now (Ctrl-C stops and keeps the results so "
+        "far)",
         err=True,
     )
 
 
 def write(plan: StudyPlan, afforded: Affordable | None, by_effect: ByEffect, files: Files) -> None:
     """Write the requested files."""
+    from pacbandits.planning import save_plan
+    from pacbandits.report.plan_report import draw_plan, write_plan_report
+
     if files.figure is not None:
         draw_plan(plan, path=files.figure)
     if files.report is not None:

@@ -16,6 +16,7 @@ from pacbandits.cli.console import (
     POLICIES_HELP,
     PROBLEM_HELP,
     SINGLE_HELP,
+    AsJson,
     app,
     as_rate,
     check_output,
@@ -116,7 +117,7 @@ def run(
         Path | None,
         typer.Option(help="Save the state of the trial in this folder after every round, and resume from it."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a best-policy identification algorithm in simulation and compare its result with the truth.
 
@@ -144,17 +145,17 @@ def run(
 
     check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
     if engine == "dask" and repeat_ == 1:
-        raise InputError("--engine dask plays many runs at once; say how many: --repeat 20")
+        raise InputError("--engine dask is for many runs at once; add their number: --repeat 20")
     if workers is not None and engine != "dask":
-        raise InputError("--workers play runs at once by --engine dask alone; say it, or leave them out")
+        raise InputError("--workers needs --engine dask; add it, or leave out --workers")
     planned, loaded = _load(problem, scenario, seed=seed)
     asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
     epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta
     check_delta(delta)
     if repeat_ > 1 and (certificate is not None or log is not None):
-        raise InputError("a certificate and a log are of one run; leave out --repeat")
+        raise InputError("a certificate and a log can be written for one run only; leave out --repeat")
     if repeat_ > 1 and state is not None:
-        raise InputError("a folder keeps the state of one run; leave out --repeat or --state")
+        raise InputError("a folder stores the state of one run; leave out --repeat or --state")
     check_output(certificate)
     check_output(log)
     if log is not None and log.suffix.lower() != ".parquet":
@@ -228,7 +229,7 @@ def _load(source: str, scenario: str | None, *, seed: int) -> tuple[StudyPlan | 
 
     if not source.endswith(".json"):
         if scenario is not None:
-            raise InputError(f"--scenario is for a plan, and {plain(source)} is none; leave it out")
+            raise InputError(f"--scenario needs a plan, and {plain(source)} is not one; leave it out")
         return None, load_problem(source)
     import numpy as np
 

@@ -181,7 +181,7 @@ class Driver:
                     self._submit(pool, self._arrival(coming))
                     coming += 1
                     if coming % 50 == 0:
-                        tell(f"{coming:,} of {b.people:,} people have come")
+                        tell(f"{coming:,} of {b.people:,} visitors have come")
                         if between is not None:
                             between()
         self.done.seconds = time.monotonic() - self._begun
@@ -243,7 +243,7 @@ class Driver:
             self.done.assigning.append(took)
             self.done.counts["assigned" if before is None else "came back"] += 1
             if before is not None and (before.id, before.action) != (given.id, given.action):
-                self.done.counts["got another action when they came back"] += 1
+                self.done.counts["got another action when they returned"] += 1
         if before is not None and before.id == given.id:
             return
         b, rng = self._behaviour, visitor.rng

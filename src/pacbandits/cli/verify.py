@@ -117,7 +117,7 @@ def verify_certificate(
         else:
             _check_one(log, engine)
             read = open_log(log[0], reading, proof=proof)
-            tell("computing every score anew")
+            tell("computing every score again")
             verdict = recheck(made, read, proof.policies, contexts=known)
             if policies is not None:
                 verdict = check_expected(verdict, proof, read, policies, contexts=known)
@@ -156,8 +156,8 @@ def _check_one(log: list[Path], engine: str | None) -> None:
     if len(log) > 1 or engine is not None:
         what = f"--engine {engine}" if len(log) == 1 else f"{len(log)} files"
         raise InputError(
-            f"this certificate was made of one table in memory, and is rechecked so; leave out {what}, or certify anew "
-            "with an engine"
+            f"this certificate was made from one table in memory, and is verified the same way; leave out {what}, "
+            "or certify again with an engine"
         )
 
 
@@ -196,7 +196,7 @@ def audit_export(log: Path, proof: Proof, read: Log, *, head: str | None, contex
 
     if not has_sealed_record(log):
         if head is not None:
-            raise InputError(f"{log} carries no sealed record, which --head could be looked for in; export one")
+            raise InputError(f"{log} has no sealed event log in which to look for --head; export the experiment again")
         return None
     found, made = read_record(log), proof.certificate
     if proof.record is not None and proof.record["records"] != found.claimed:

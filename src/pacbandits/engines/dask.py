@@ -138,8 +138,8 @@ class Cluster:
     def reaching(self) -> Generator[None]:
         """Within this context a lost scheduler raises InputError, and the connection is closed."""
         words = (
-            f"the Dask scheduler at {self.scheduler} is gone, and what was not done yet is lost; start this again when "
-            "there is one"
+            f"the Dask scheduler at {self.scheduler} is gone, and unfinished work is lost; start this again when "
+            "one runs"
         )
         if self.client.status in ("closing", "closed"):
             raise InputError(words)
@@ -199,7 +199,7 @@ def call(scheduler: str) -> Cluster:
             client = distributed.Client(scheduler, set_as_default=False, timeout=CONNECT_SECONDS)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"'{plain(scheduler)}' is no address of a Dask scheduler ({plain(error)}); one is tcp://head:8786"
+            f"'{plain(scheduler)}' is not the address of a Dask scheduler ({plain(error)}); one is tcp://head:8786"
         ) from None
     except (Exception, asyncio.CancelledError):  # anything may answer there
         raise InputError(
@@ -259,7 +259,7 @@ def pack(thing: object) -> bytes:
     try:
         return bytes(import_module("cloudpickle").dumps(thing))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise InputError(f"what workers have to know cannot be sent to them: {plain(error)}") from None
+        raise InputError(f"the task cannot be sent to the workers: {plain(error)}") from None
 
 
 def _link(client: Any) -> str | None:

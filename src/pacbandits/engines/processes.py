@@ -32,7 +32,7 @@ MAX_WAIT_SECONDS = 3600.0  # at a time
 _LENGTH = struct.Struct("<Q")
 # Each process has one core; more threads of a library would only slow each other down.
 ONE_THREAD: dict[str, str] = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-_ENDED = "a process has ended before its time; is memory short?"
+_ENDED = "a worker process ended unexpectedly; is memory short?"
 
 
 class _Told(NamedTuple):

@@ -27,7 +27,7 @@ from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import class_from_json, class_to_json, describe_class, digest_class, load_policies
 from pacbandits.records import Contexts, RewardBounds, check_contexts
-from pacbandits.records.column_types import WEEKDAYS, date_parts
+from pacbandits.records.column_types import DAY_ENDING, WEEKDAYS, date_parts
 from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
 from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
 from pacbandits.schema import Fields, Json
@@ -265,7 +265,6 @@ LOG_COLUMNS = frozenset(
 )
 MAX_NAME_CHARACTERS = 64  # of an experiment's name
 NAME_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}$"
-_DAY_ENDING = " days since 1970-01-01"
 
 
 def check_experiment_name(name: object) -> str:
@@ -307,9 +306,9 @@ def check_dates(dates: object, contexts: Contexts) -> tuple[str, ...]:
     names = contexts.names
     if dates is None:
         return tuple(
-            name.removesuffix(_DAY_ENDING)
+            name.removesuffix(DAY_ENDING)
             for name in names
-            if name.endswith(_DAY_ENDING) and f"{name.removesuffix(_DAY_ENDING)} weekday" in names
+            if name.endswith(DAY_ENDING) and f"{name.removesuffix(DAY_ENDING)} weekday" in names
         )
     given = texts(dates, name="dates")
     for column in given:

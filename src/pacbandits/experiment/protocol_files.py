@@ -13,7 +13,6 @@ window = "7 days"
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -29,23 +28,18 @@ from pacbandits.experiment.protocol import (
     read_duration,
 )
 from pacbandits.planning import StudyPlan, load_plan
+from pacbandits.planning.scenario_files import two_numbers
 from pacbandits.problems import load_problem
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Contexts, parquet
 from pacbandits.records.column_types import date_parts
 from pacbandits.records.columns import is_temporal
 from pacbandits.records.log_metadata import UNIT_RANGE
-from pacbandits.records.text_files import naming
-from pacbandits.schema import number, numbers, rate, text, texts, whole_number
+from pacbandits.records.text_files import naming, read_toml
+from pacbandits.schema import number, rate, text, texts, whole_number
 
-MAX_BYTES = 2**20
 Table = dict[str, Any]
 Read = Callable[..., Any]
-
-
-def _range(value: object, *, name: str) -> tuple[float, float]:
-    low, high = numbers(value, name=name, shortest=2, longest=2)
-    return low, high
 
 
 # The top-level keys other than tables, with their parsers.
@@ -59,7 +53,7 @@ KEYS: dict[str, Read] = {
     "policies": text,
     "epsilon": rate,
     "delta": rate,
-    "reward_range": _range,
+    "reward_range": two_numbers,
     "algorithm": text,
     "seed": whole_number,
     "draws": text,
@@ -98,7 +92,7 @@ def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tu
     """
     source = path_of(path)
     with naming(source):
-        given = _fields(_load(source))
+        given = _fields(read_toml(source))
         sources = [key for key in SOURCES if key in given]
         if len(sources) > 1:
             raise InputError(f"both '{sources[0]}' and '{sources[1]}' tell who comes; leave one out")
@@ -116,20 +110,6 @@ def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tu
             return ExperimentProtocol(contexts=load_problem(given["problem"]).population, **options), ()
         contexts, dates, remarks = _read_contexts(source.parent / given["contexts"], given.get("features"))
         return ExperimentProtocol(contexts=contexts, dates=dates, **options), remarks
-
-
-def _load(source: Path) -> Table:
-    """Parse a TOML file."""
-    try:
-        if source.stat().st_size > MAX_BYTES:
-            raise InputError(f"it is too large for a protocol: more than {MAX_BYTES:,} bytes")
-        return tomllib.loads(source.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError("is not text in UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is not TOML: {error}") from None
 
 
 def _fields(given: Table) -> Table:

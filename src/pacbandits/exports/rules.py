@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pacbandits.checks import texts
 from pacbandits.errors import InputError, count_of, plain
@@ -21,6 +20,7 @@ from pacbandits.policies.decisions import (
 from pacbandits.records import Chosen, Mixture, Policy, check_chosen
 from pacbandits.records.column_types import DatePart, date_parts
 from pacbandits.records.contexts import ID_COLUMN
+from pacbandits.schema import Json
 
 # Shared by all exports: the decision of a policy and the names of its actions.
 
@@ -55,9 +55,6 @@ def made_of_dates(chosen: Chosen, dates: Sequence[str]) -> dict[str, DatePart]:
     asked = inputs_of(chosen)
     known = texts(dates, name="dates")
     return {} if asked is None else date_parts((*asked.numbers, *asked.labels), known)
-
-
-Json = dict[str, Any]
 
 
 def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Sequence[str] = ()) -> Json:

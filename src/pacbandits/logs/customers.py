@@ -127,8 +127,8 @@ def _customers(whole: Any, asked: CustomerFeatures, *, some: Any | None = None) 
         if feature not in found:
             kind = plain(columns[part.column].type)
             raise InputError(
-                f"column '{plain(part.column)}' holds times of day ({kind}), and the policy asks for its {part.part}; "
-                "write dates with them"
+                f"column '{plain(part.column)}' holds times of day ({kind}), but the policy uses its {part.part}; "
+                "include dates"
             )
         features[feature] = found[feature]
     contexts = Contexts.from_columns(features, n=whole.num_rows)
@@ -157,8 +157,8 @@ def _dates(column: Any, name: str) -> Any:
     words: list[str | None] = column.cast(pa.string()).to_pylist()
     row = next((i for i, word in enumerate(words) if word is not None and not _spells_date(word)), 0)
     raise InputError(
-        f"column '{plain(name)}' holds '{plain(words[row])}' in row {row + 1:,} below the names, which is no date that "
-        f"can be read together with the others; {remedy}"
+        f"column '{plain(name)}' holds '{plain(words[row])}' in row {row + 1:,} below the names, which is not a "
+        f"date in the same format as the others; {remedy}"
     )
 
 
@@ -176,9 +176,9 @@ def _check_asked(whole: Any, asked: CustomerFeatures, made: Mapping[str, DatePar
     needed = list(dict.fromkeys(made[name].column if name in made else name for name in (*asked.features, *own)))
     for name in needed:
         if name not in names:
-            raise InputError(f"column '{plain(name)}' is missing, which the policy asks about{nearest(name, names)}")
+            raise InputError(f"column '{plain(name)}', which the policy uses, is missing{nearest(name, names)}")
         if names.count(name) > 1:
-            raise InputError(f"there are two columns '{plain(name)}', which the policy asks about; leave one out")
+            raise InputError(f"there are two columns '{plain(name)}', which the policy uses; leave one out")
     return needed
 
 
@@ -191,7 +191,7 @@ def _check_quotes(path: Path, whole: Any) -> None:
         while block := file.read(_BYTES_COUNTED_AT_ONCE):
             quotes += block.count(b'"')
     if quotes % 2:
-        raise InputError("a quote is never closed, and a value goes on over several lines; close it, or take it out")
+        raise InputError("a quote is not closed, so a value extends over several lines; close it, or remove it")
 
 
 def _column(table: Any, name: str) -> Any:
@@ -234,7 +234,7 @@ def _spells_number(word: str) -> bool:
 def check_ending(path: Path) -> None:
     """Raise InputError unless `write_customers` supports the file's suffix."""
     if is_zipped(path) or path.suffix.lower() not in (*DELIMITERS, *PARQUET_ENDINGS):
-        raise InputError(f"'{path}' must end in .csv, .tsv or .parquet, which says how it is written")
+        raise InputError(f"'{path}' must end in .csv, .tsv or .parquet")
 
 
 def write_customers(path: Path, customers: Customers, added: Mapping[str, object]) -> None:
@@ -277,8 +277,8 @@ def _as_text(array: Any, name: str) -> Any:
     try:
         return pc.fill_null(array.cast(pa.string()), "")
     except pa.ArrowException:
-        words = f"column '{plain(name)}' of {plain(array.type)} has no form in text"
-        raise InputError(f"{words}; let the name of the file end in .parquet") from None
+        words = f"column '{plain(name)}' of {plain(array.type)} cannot be written as text"
+        raise InputError(f"{words}; use a file name that ends in .parquet") from None
 
 
 def _lines(columns: list[Any], delimiter: str) -> bytes:

@@ -500,15 +500,13 @@ def open_contexts(paths: str | Path | Sequence[str | Path], *, features: Sequenc
         with parquet.reading(path) as delimiter:
             if delimiter is not None:
                 raise InputError(
-                    "contexts are read a block at a time from Parquet; write the table so, or read it whole"
+                    "only Parquet files can be read in blocks; write the table as Parquet, or read it at once"
                 )
     parts = list_parts(files, names=[str(path) for path in files], columns=asked)
     names = tuple(parts.kinds) if asked is None else asked
     for name in names:
         if name in (ID_COLUMN, WEIGHT_COLUMN, PHI_COLUMN):
-            raise InputError(
-                f"the column '{name}' is no feature: rows count alike; name the features that are to be read"
-            )
+            raise InputError(f"the column '{name}' is not a feature: all rows count equally; name the features to read")
         if not is_number(parts.kinds[name]) and not is_text(parts.kinds[name]):
             kind = plain(parts.kinds[name])
             raise InputError(f"column '{plain(name)}' holds {kind}, no numbers and no text; name other features")

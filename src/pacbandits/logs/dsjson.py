@@ -314,7 +314,7 @@ def _parse(line: bytes, number: int) -> Any:
 def _paired(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError(f"something has a name twice, one of {', '.join(made)}")
+        raise ValueError(f"an object has a name twice, one of {', '.join(made)}")
     return made
 
 

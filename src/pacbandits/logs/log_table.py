@@ -134,7 +134,7 @@ def pick_columns(
 def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
     """Return codes (n,) of a column's values of any type; cells: names of its rows in messages."""
     if is_list(column.type):
-        raise InputError(f"column '{plain(name)}' holds lists; what tells whose row it is must be text or numbers")
+        raise InputError(f"column '{plain(name)}' holds lists; a user ID must be text or a number")
     coded = column if is_text(column.type) else column.dictionary_encode()
     missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(column.type):
@@ -143,8 +143,8 @@ def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
         row, count = int(missing.argmax()), int(missing.sum())
         others = "" if count == 1 else f", as do {count - 1:,} more"
         raise InputError(
-            f"{cells.row(row)} has no value in column '{plain(name)}'{others}; whose row it is must be told of "
-            "each: fill or drop those"
+            f"{cells.row(row)} has no value in column '{plain(name)}'{others}; every row needs a user ID: fill in "
+            "or drop those"
         )
     return np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -185,8 +185,8 @@ def _tells_when(column: Any) -> bool:
 
 def _left_out_clock(name: str) -> str:
     return (
-        f"the column '{plain(name)}' was left out, as it tells when rows occurred: they stand in its order; say so "
-        f"(time), or, if decisions may go by it, {keeping(name)}"
+        f"the column '{plain(name)}' was left out, as it tells when rows occurred: they stand in its order; say "
+        f"so (time), or, if decisions may go by it, {keeping(name)}"
     )
 
 
@@ -226,10 +226,10 @@ def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
     if not again.any():
         return ()
     count = int(again.sum())
-    are = "is an earlier row" if count == 1 else "are earlier rows"
+    are = "repeats an earlier row" if count == 1 else "repeat earlier rows"
     return (
-        f"{count_of(count, 'row')} {are} again in every column, the first in {cells.row(int(rows[again.argmax()]))}; "
-        "each counts as another person: leave out what was written twice",
+        f"{count_of(count, 'row')} {are} in every column, the first in {cells.row(int(rows[again.argmax()]))}; "
+        "each counts as another person: remove duplicates",
     )
 
 
@@ -258,7 +258,7 @@ def notice_columns(contexts: Contexts, dates: Sequence[str], *, whole: bool) -> 
         shown = ", ".join(f"'{name}'" for name in names)
         what, it = (f"the column {shown} has", "it") if len(same) == 1 else (f"the columns {shown} have", "them")
         out.append(
-            f"{what} one value in all rows, and no rule can go by that; leave {it} out (--without '{','.join(names)}')"
+            f"{what} one value in all rows, which no rule can use; leave {it} out (--without '{','.join(names)}')"
         )
     seen: dict[tuple[object, bytes], str] = {}
     for j in [j for j in own if j not in same]:
@@ -266,7 +266,7 @@ def notice_columns(contexts: Contexts, dates: Sequence[str], *, whole: bool) -> 
         if key in seen:
             name = plain(contexts.names[j])
             out.append(
-                f"the columns '{plain(seen[key])}' and '{name}' say the same in all rows; leave one out (--without "
+                f"the columns '{plain(seen[key])}' and '{name}' are equal in all rows; leave one out (--without "
                 f"'{name}')"
             )
         else:
@@ -278,7 +278,7 @@ def notice_units(units: IntArray | None, name: str | None) -> tuple[str, ...]:
     """Return a notice on the rows of returning users, if the unit of each is known."""
     if units is None or name is None or (people := len(np.unique(units))) == len(units):
         return ()
-    return (f"{len(units):,} rows are of {people:,} values of '{plain(name)}', and evidence counts these, not rows",)
+    return (f"{len(units):,} rows belong to {people:,} values of '{plain(name)}'; evidence counts these, not rows",)
 
 
 def _count_distinct(column: Any) -> int:
@@ -418,9 +418,9 @@ def _check_columns(table: Columns, each: list[str], *, split: object, cells: Cel
     what = " and ".join(f"'{name}'" for name in missing)
     are = f"column {what} is" if len(missing) == 1 else f"columns {what} are"
     shown = plain(", ".join(cells.names.get(name, name) for name in table))
-    hint = f"; {' '.join(hints)} say so (--{missing[0]} NAME), or rename it" if hints else ""
+    hint = f"; {' '.join(hints)} pass --{missing[0]} NAME, or rename it" if hints else ""
     if "propensity" in missing:
-        hint += "; if everybody had the same chances, say which: --split uniform, or --split a=0.4,b=0.6"
+        hint += "; if all rows had the same propensities, give them: --split uniform, or --split a=0.4,b=0.6"
     other = " (or 'propensities', of all actions)" if "propensity" in missing else ""
     raise InputError(f"{are} missing{other}; there are: {shown}{hint}")
 

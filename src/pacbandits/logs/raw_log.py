@@ -103,7 +103,9 @@ def _split_words(shares: FloatArray, names: tuple[str, ...] | None) -> str:
 
 def _known(name: str, known: tuple[str, ...]) -> str:
     if name not in known:
-        raise InputError(f"the split speaks of an action '{plain(name)}' that the log does not{nearest(name, known)}")
+        raise InputError(
+            f"the split names an action '{plain(name)}' that the log does not contain{nearest(name, known)}"
+        )
     return name
 
 
@@ -183,8 +185,9 @@ def pop_rewards(columns: Columns, cells: CellNames, *, late: bool = False) -> tu
         if values is None and not any(map(spells_number, labels)):
             check_present(column, "reward", cells)
             raise InputError(
-                f"{cells.column('reward')} holds text such as '{plain(labels[0])}', and a reward is a number, or yes "
-                "and no; name another column, --reward NAME, or write 1 for what is good and 0 for what is not"
+                f"{cells.column('reward')} holds text such as '{plain(labels[0])}', but a reward must be a "
+                "number, or yes and no; name another column, --reward NAME, or write 1 for success and 0 for "
+                "failure"
             )
         if values is not None:
             numbers: Any = pa.array([values[label.strip().lower()] for label in labels])
@@ -254,9 +257,9 @@ def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: boo
             clipping = f"as in --reward-range {min(least, 0)} {math.ceil(tail)} --clip"
     found = f"the {name} of {cells.row(row)} is {shortest(wrong)}"
     raise InputError(
-        f"{found}, but rewards must lie in [{low:g}, {high:g}]; {seen}: "
-        f"state the least and the largest that they can be, {stating}; or clip what is beyond, "
-        f"{'with --clip' if stated else clipping}, which makes another reward of it"
+        f"{found}, but rewards must lie in [{low:g}, {high:g}]; {seen}: give the smallest and the largest "
+        f"possible reward, {stating}; or clip rewards beyond it, {'with --clip' if stated else clipping}, which "
+        "changes the reward"
     )
 
 
@@ -365,12 +368,12 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
     count = _count_actions(actions, raw.n_actions)
     if raw.split is not None:
         if raw.played is not None or raw.least is not None:
-            raise InputError("the log tells propensities, and --split was given as well; leave one of them out")
+            raise InputError("the log contains propensities, and --split was given as well; leave one of them out")
         shares, words = parse_split(raw.split, n_actions=count, names=raw.names)
         said.append(words)
         return Log.of(raw.contexts, actions=actions, propensities=np.broadcast_to(shares, (n, count)), **rest())
     if raw.played is None:
-        raise InputError("a log needs the propensities of all actions, or that of the played one")
+        raise InputError("a log needs the propensities of all actions, or that of the logged one")
     alone = check_played(floats(raw.played, name="propensity", shape=(n,)), raw.cells)
     if not raw.stated and raw.whole is None:
         _check_room(n, count)
@@ -379,7 +382,7 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
     if count == 1 and alone.min() < 1.0 - _UNIFORM_ROUNDING:
         raise InputError(
             f"action 0 is the only one in the log, but was played with probability {alone.min()}, so there were "
-            "others; say how many actions there are (--actions 2)"
+            "others; give the number of actions (--actions 2)"
         )
     full, words = (None, ()) if raw.least is not None else _completed(alone, actions, count, raw.names)
     said.extend(words)
@@ -422,8 +425,8 @@ def _count_actions(actions: IntArray, told: int | None) -> int:
     seen = int(actions.max()) + 1
     if told is not None and told < seen:
         raise InputError(
-            f"action {seen - 1} was played, counted from 0, and --actions {told} leaves no room for it; say {seen} "
-            "or more, or leave that out"
+            f"action {seen - 1} (counted from 0) was played, which --actions {told} excludes; give {seen} or "
+            "more, or leave it out"
         )
     count = seen if told is None else told
     if count > MAX_ACTIONS:
@@ -438,9 +441,9 @@ def _check_room(n: int, n_actions: int) -> None:
     """Raise InputError if the full matrix of propensities would take much more memory than the file's data."""
     if n * n_actions > MAX_UNTOLD_PROPENSITIES + MOST_ROOMY_ACTIONS * n:
         raise InputError(
-            f"propensities of {n:,} rows and {n_actions:,} actions, most of which the log does not tell, would take "
-            f"{spell_bytes(NUMBER_BYTES * n * n_actions)}; if there are that many actions, say so (--actions "
-            f"{n_actions})"
+            f"propensities of {n:,} rows and {n_actions:,} actions, most of which are not in the log, would take "
+            f"{spell_bytes(NUMBER_BYTES * n * n_actions)}; if there are that many actions, pass --actions "
+            f"{n_actions}"
         )
 
 
@@ -517,9 +520,9 @@ def least_propensities(
     if given is None:
         also = "".join(f" ({words})" for words in unplayed)
         raise InputError(
-            f"the log tells the propensity of the played action alone, and there are {n_actions} actions{also}: state "
-            "what each action's was at least, always (--least-propensity 0.01), or 0 if you do not know, which proves "
-            "less"
+            f"the log contains only the propensity of the logged action, and there are {n_actions} actions{also}: "
+            "give the minimum propensity of every action (--least-propensity 0.01), or 0 if unknown, which "
+            "proves less"
         )
     raw = np.asarray(given)
     value = floats(raw.reshape(-1, 1) if raw.ndim < 2 else raw, name="least propensity", shape=(None, None))
@@ -527,8 +530,8 @@ def least_propensities(
     if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _UNIFORM_ROUNDING):
         worst = least.min() if least.min() < 0 else least.max()
         raise InputError(
-            f"a least propensity of {shortest(worst)} cannot be that of each of {n_actions} actions; "
-            f"it lies between 0 and 1/{n_actions}"
+            f"a minimum propensity of {shortest(worst)} is impossible with {n_actions} actions; it must lie "
+            f"between 0 and 1/{n_actions}"
         )
     least.setflags(write=False)
     return least

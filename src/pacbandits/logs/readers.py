@@ -92,7 +92,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     if options.position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out --position")
     if not form.columns and (said := options.of_columns):
-        raise InputError(f"{path} is in a format with columns of its own; leave out --{said[0]}")
+        raise InputError(f"{path} has a format with fixed columns; leave out --{said[0]}")
     with naming(path):
         log = form.read(path, options)
     return log, log.assumed
@@ -114,7 +114,7 @@ def _format(path: Path, asked: str | None) -> LogFormat:
     except OSError as error:
         raise InputError(f"cannot read {path}: {why(error)}") from None
     known = ", ".join(end for form in LOG_FORMATS.values() for end in form.endings)
-    raise InputError(f"{path} does not end as the name of a log does ({known})")
+    raise InputError(f"{path} has an unknown file ending (known: {known})")
 
 
 # Logs from data frames of any library that exports Arrow streams.

@@ -169,8 +169,8 @@ def check_time_format(form: str) -> None:
     except (ValueError, re.error):
         pass
     raise InputError(
-        f"--time-format '{plain(form)}' does not say how a time is written; write %d for the day, %m for the month, %Y "
-        "for the year, %H:%M:%S for the time of day, as in '%d.%m.%Y %H:%M'"
+        f"--time-format '{plain(form)}' is not a time format; write %d for the day, %m for the month, %Y for the "
+        "year, %H:%M:%S for the time of day, as in '%d.%m.%Y %H:%M'"
     )
 
 
@@ -229,16 +229,16 @@ def _unreadable(column: Any, spelt: dict[Way, Spelt], name: str, cells: CellName
     first = f"'{plain(column[0].as_py())}' in {cells.row(0)}"
     where = f"column '{plain(name)}' holds '{plain(column[row].as_py())}' in {cells.row(row)}"
     if form is not None:
-        return InputError(f"{where}, which is not written as --time-format '{plain(form)}' says; correct one of them")
+        return InputError(f"{where}, which does not match --time-format '{plain(form)}'; correct one of them")
     if row and any(one.valid[row] for one in spelt.values()):
-        return InputError(f"{where}, and {first}, which are not written in one way; {_ISO_REMEDY}")
+        return InputError(f"{where}, and {first}, which have different formats; {_ISO_REMEDY}")
     if row:
         return InputError(
-            f"{where}, which is no time that can be read together with {first}; {_ISO_REMEDY}, or leave the row out"
+            f"{where}, which is not a time in the same format as {first}; {_ISO_REMEDY}, or leave the row out"
         )
     return InputError(
-        f"{where}, which is no time that can be read without doubt; {_ISO_REMEDY}, or as numbers, or say how they are "
-        "written (--time-format '%d.%m.%y', say)"
+        f"{where}, which is not an unambiguous time; {_ISO_REMEDY}, or as numbers, or give their format "
+        "(--time-format '%d.%m.%y', for example)"
     )
 
 
@@ -248,9 +248,9 @@ def _open(column: Any, ways: list[Way], name: str, cells: CellNames) -> InputErr
     forms = " or ".join(f"--time-format '{_format_like(way, text)}'" for way in ways if way.order != "number")
     what = "which may be a number, or a date with its year at the end"
     if all(way.mark for way in ways):
-        what = "and no value tells which number is the day and which the month"
+        what = "and no value shows which number is the day and which the month"
     return InputError(
-        f"column '{plain(name)}' holds '{plain(text)}' ({cells.row(0)}), {what}; say how it is written: {forms}; or "
+        f"column '{plain(name)}' holds '{plain(text)}' ({cells.row(0)}), {what}; give its format: {forms}; or "
         f"{_ISO_REMEDY}"
     )
 
@@ -393,7 +393,7 @@ class ReadingOptions:
         if self.reward_range is not None:
             settle(self, reward_range=check_range(self.reward_range))
         if flag(self.clip, name="clip") and self.reward_range is None:
-            raise InputError("to clip rewards, say to what: the least and the largest (--reward-range 0 500)")
+            raise InputError("clipping needs the smallest and the largest reward; add --reward-range 0 500")
         if self.position is not None:
             settle(self, position=whole_number(self.position, name="--position", least=0))
         for name in ("action", "reward", "propensity", "time", "time_format", "unit"):
@@ -402,7 +402,7 @@ class ReadingOptions:
         if self.time_format is not None:
             check_time_format(self.time_format)
             if self.time is None:
-                raise InputError("--time-format says how times are written; say in which column, too (--time COLUMN)")
+                raise InputError("--time-format needs the timestamp column; add --time COLUMN")
         if self.split is not None and not isinstance(self.split, str):
             shares = {text(a, name="an action of split"): number(p, name="split") for a, p in self.split.items()}
             settle(self, split=",".join(f"{action}={share!r}" for action, share in shares.items()))
@@ -413,7 +413,7 @@ class ReadingOptions:
         used = [name for name in columns if name is not None]
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
         if twice is not None:
-            raise InputError(f"the column '{plain(twice)}' cannot be two things at once: name it once")
+            raise InputError(f"the column '{plain(twice)}' is used twice; name it once")
 
     @property
     def of_columns(self) -> tuple[str, ...]:

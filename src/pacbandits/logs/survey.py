@@ -127,13 +127,11 @@ def _check_possible(parts: Parts, options: ReadingOptions) -> None:
     """Raise InputError if the log needs all rows at once."""
     unit = unit_column(parts.about) if options.unit is None else options.unit
     if unit is not None:
-        raise InputError(
-            f"the visits of people who come back ('{plain(unit)}') are weighed with all rows at hand; {IN_MEMORY}"
-        )
+        raise InputError(f"returning users ('{plain(unit)}') need all rows in memory; {IN_MEMORY}")
     if known_column(parts.about) is not None:
-        raise InputError(f"rewards that come late are weighed with all rows at hand; {IN_MEMORY}")
+        raise InputError(f"late rewards need all rows in memory; {IN_MEMORY}")
     if has_record(parts.about):
-        raise InputError(f"a log that carries its experiment's record is no stream of rows; {IN_MEMORY}")
+        raise InputError(f"a log with an experiment's event log cannot be streamed; {IN_MEMORY}")
     if PHI_COLUMN in parts.kinds and is_list(parts.kinds[PHI_COLUMN]):
         raise InputError(f"features of actions (the column '{PHI_COLUMN}') are not streamed; {IN_MEMORY}")
     own = Own.of(parts, options)
@@ -203,7 +201,7 @@ class _Looking:
 
     def look(self) -> None:
         """Pass all rows to the watches, a batch at a time."""
-        done = count_rows_aloud("looking at all rows once", self.parts.n_rows, started=monotonic())
+        done = count_rows_aloud("reading all rows once", self.parts.n_rows, started=monotonic())
         watches, first = self.watches(), 0
         while first < self.parts.n_rows:
             stop = EARLY_ROWS if first < EARLY_ROWS < self.parts.n_rows else self.parts.n_rows
@@ -312,8 +310,8 @@ class _Looking:
 
 def _unordered(name: str) -> InputError:
     return InputError(
-        f"the rows do not stand in the order of '{plain(name)}', and to bring them into it takes all at once; sort the "
-        f"files before, or {IN_MEMORY}"
+        f"the rows are not sorted by '{plain(name)}', and sorting needs all rows in memory; sort the files first, "
+        f"or {IN_MEMORY}"
     )
 
 

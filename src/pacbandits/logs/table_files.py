@@ -270,9 +270,7 @@ def codes_of(column: Any, codes: Mapping[str, int], name: str) -> FloatArray:
 
 def changed(name: str) -> InputError:
     """Return the error for a column with values that it did not have when all rows were first read."""
-    return InputError(
-        f"column '{plain(name)}' holds what it did not when all rows were first read; leave the files alone"
-    )
+    return InputError(f"column '{plain(name)}' has changed since all rows were first read; do not change the files")
 
 
 @dataclass(frozen=True)
@@ -302,7 +300,7 @@ def opened(part: FilePart, *, texts: Sequence[str]) -> Generator[Any]:
     with parquet.reading(part.path):
         found = part.path.stat()
         if (found.st_size, found.st_mtime_ns) != (part.size, part.changed_ns):
-            raise InputError(f"{part.name} has changed since it was first read; start again, and leave it as it is")
+            raise InputError(f"{part.name} has changed since it was first read; start again, and do not change it")
         with parquet.open_pages(part.path, texts=texts, buffer_bytes=_BUFFER_BYTES, changed_ns=part.changed_ns) as file:
             yield file
 
@@ -350,8 +348,7 @@ def _check_same(mine: Header, first: Header, name: str, first_name: str) -> None
             )
     if dict(mine.about.given) != dict(first.about.given):
         raise InputError(
-            f"{name} and {first_name} say different things of their log (its actions, its range of rewards, …); read "
-            "them one by one"
+            f"{name} and {first_name} describe their logs differently (actions, reward range, …); read them one by one"
         )
 
 
@@ -464,7 +461,7 @@ def _check_room(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed + _RESERVE_BYTES:
         raise InputError(
-            f"to read text as a stream takes up to {spell_bytes(needed)} of disk in {folder.parent}, which has "
+            f"reading text as a stream needs up to {spell_bytes(needed)} of disk in {folder.parent}, which has "
             f"{spell_bytes(free)}; name another folder (TMPDIR=…), or write the files as Parquet"
         )
 

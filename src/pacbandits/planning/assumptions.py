@@ -61,7 +61,9 @@ class Traffic:
         settle(self, delay=whole_number(self.delay, name="--delay, in periods of the traffic,", least=0))
         settle(self, batched=flag(self.batched, name="batched") or self.delay > 0)
         if text(self.period, name="period") not in PERIODS:
-            raise InputError(f"--traffic is so many people an {', a '.join(PERIODS)}; got '{plain(self.period)}'")
+            raise InputError(
+                f"--traffic must be a number of users per {', '.join(PERIODS)}; got '{plain(self.period)}'"
+            )
 
     @classmethod
     def read(cls, words: str, *, batched: bool = False, delay: int = 0) -> Traffic:
@@ -71,7 +73,7 @@ class Traffic:
         )
         count = "" if found is None else re.sub(r"[_,]|\.(?=\d{3}\b)", "", found[1])
         if found is None or not count.isdigit():
-            raise InputError(f"--traffic must be people and a period, as 4000/week, got '{plain(words)}'")
+            raise InputError(f"--traffic must be a number of users per period, such as 4000/week; got '{plain(words)}'")
         return cls(int(count), found[2], batched=batched, delay=delay)
 
     def taken(self, samples: float) -> float:
@@ -179,13 +181,13 @@ class Assumptions:
         settle(self, epsilon=check_plan_epsilon(self.epsilon, self.outcome), delta=check_delta(self.delta))
         settle(self, control=whole_number(self.control, name="--control", least=0, most=self.n_actions - 1))
         if not self.scenarios:
-            raise InputError("a plan needs a scenario; leave out --scenarios for those that are usual")
+            raise InputError("a plan needs a scenario; leave out --scenarios for the default ones")
         for one in self.scenarios:
             one.check(self.outcome, n_actions=self.n_actions)
         names = [one.name for one in self.scenarios]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"two scenarios are called '{plain(twice)}'; give each a name of its own")
+            raise InputError(f"two scenarios are named '{plain(twice)}'; give each its own name")
         self._check_people()
         self._check_traffic()
 
@@ -199,16 +201,16 @@ class Assumptions:
         looks = replace(self.people, ids=None)
         if self.people.n_features and len(self.people) > 1 and len(looks.distinct()[0]) == 1:
             raise InputError(
-                f"all {len(self.people):,} contexts are the same, so there is nobody to treat differently; take a file "
-                "with columns that vary, or plan an ordinary A/B test"
+                f"all {len(self.people):,} contexts are the same, so no policy can treat them differently; take a "
+                "file with columns that vary, or plan an ordinary A/B test"
             )
 
     def _check_traffic(self) -> None:
         """Raise if fewer users come in a period than there are actions."""
         if self.traffic is not None and self.traffic.people < self.n_actions:
             raise InputError(
-                f"{self.n_actions} actions are more than {self.traffic.describe()} can serve: not each would be "
-                f"tried once a {self.traffic.period}; drop actions, or state traffic for a longer period"
+                f"{self.n_actions} actions are too many for {self.traffic.describe()}: not every action could be "
+                f"tried once per {self.traffic.period}; drop actions, or state traffic for a longer period"
             )
 
     @property
@@ -320,8 +322,8 @@ def check_plan_epsilon(epsilon: float, outcome: Outcome) -> float:
     epsilon = check_positive_epsilon(epsilon, asker="a plan")
     if epsilon >= outcome.unit:
         raise InputError(
-            f"--epsilon must be below {outcome.unit:g}, as far as rewards can be apart, got {epsilon:g}; no trial is "
-            "needed for that"
+            f"--epsilon must be below {outcome.unit:g}, the width of the reward range; got {epsilon:g}; no trial "
+            "is needed for that"
         )
     return epsilon
 
@@ -337,12 +339,12 @@ def effect_of(given: float | str | None, outcome: Outcome) -> float:
     except ValueError:
         value = math.nan
     if not isinstance(value, Percentage):
-        raise InputError(f"--effect must be a number, or in percent as '+20%' is, got '{plain(given)}'")
+        raise InputError(f"--effect must be a number, or a percentage such as '+20%'; got '{plain(given)}'")
     if given.strip().startswith("+"):
         if outcome.baseline <= 0:
             raise InputError(
-                f"--effect {plain(given)} is a share of the baseline, which is {outcome.baseline:g}; give the effect "
-                "in the units of rewards"
+                f"--effect {plain(given)} is a share of the baseline, which is {outcome.baseline:g}; give the "
+                "effect in reward units"
             )
         return positive(value * outcome.baseline, name="--effect")
     check_percentage(value, name="--effect", reward_range=(outcome.low, outcome.high))

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from pacbandits.checks import instance, path_of
+from pacbandits.checks import finite, instance, path_of
 from pacbandits.errors import InputError
 from pacbandits.planning.assumptions import Assumptions, Supposition, Traffic
 from pacbandits.planning.sample_sizes import ANALYSES, CERTIFY, SampleSizeEstimate, people_of_log
@@ -60,7 +60,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
     s, out = plan.supposed, {}
     for one in ANALYSES:
         means = plan.means(one) if one in RIVALS else None
-        periods = {str(share): _finite(plan.periods(one, share)) for share in (0.5, 0.8, 0.95)}
+        periods = {str(share): finite(plan.periods(one, share)) for share in (0.5, 0.8, 0.95)}
         out[one] = {
             "people": plan.quantiles(one).to_json(),
             "people_foretold": plan.foretold(one).to_json(),
@@ -104,19 +104,10 @@ def load_plan(path: str | Path) -> StudyPlan:
         return _plan_from_json(read_json(path))
 
 
-def is_plan(path: str | Path) -> bool:
-    """Whether a file's format field says that it is a plan."""
-    target = Path(path)
-    if target.suffix.lower() != ".json" or not target.is_file():
-        return False
-    value = read_json(target)
-    return isinstance(value, dict) and cast(Json, value).get("format") == FORMAT
-
-
 def _plan_from_json(value: object) -> StudyPlan:
     given = Fields.read(value, of="plan")
     if given.given.get("format") != FORMAT:
-        raise InputError(f"this is no plan: its format must be '{FORMAT}'")
+        raise InputError(f"this is not a plan: its format must be '{FORMAT}'")
     given.check_known(FIELDS)
     supposed = _supposed_from_json(given.fields("supposed", of="plan"))
     names = [Fields.read(one, of="estimate of a plan") for one in given.items("estimates", least=1)]
@@ -124,7 +115,7 @@ def _plan_from_json(value: object) -> StudyPlan:
     estimates = tuple(_estimate_from_json(one, supposed) for one in names)
     for one in (*estimates, *trials):
         if one.scenario >= len(supposed.scenarios):
-            raise InputError(f"the plan speaks of scenario {one.scenario + 1}, and has {len(supposed.scenarios)}")
+            raise InputError(f"the plan refers to scenario {one.scenario + 1}, but has {len(supposed.scenarios)}")
     if {one.scenario for one in estimates} != set(range(len(supposed.scenarios))):
         raise InputError("the plan lacks an estimate of one of its scenarios")
     return StudyPlan(
@@ -219,7 +210,7 @@ def _scenario_to_json(one: Supposition) -> Json:
             "action_names": None if log.action_names is None else list(log.action_names),
             "reward_range": list(log.reward_range),
         }
-    raise InputError(f"a plan with scenario '{one.name}', a {type(one).__name__} of your own, cannot be written")
+    raise InputError(f"a plan with scenario '{one.name}', a custom {type(one).__name__}, cannot be written")
 
 
 def _scenario_from_json(value: object) -> Supposition:
@@ -280,7 +271,3 @@ def contexts_from_json(given: Fields) -> Contexts:
     weights = given.numbers("weights", shortest=size, longest=size, least=0)
     ids = None if given["ids"] is None else given.whole_numbers("ids", shortest=size, longest=size)
     return Contexts.of(features, names=names, categories=labels, ids=ids, weights=weights)
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -14,20 +14,19 @@ weight = 2
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any, cast
 
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.problems.scenarios import Scenario
-from pacbandits.records.text_files import naming
+from pacbandits.records.text_files import naming, read_toml
 from pacbandits.schema import flag, number, numbers, rate, text, whole_number
 
-MAX_BYTES = 2**20
 SCENARIO_KEYS = ("kind", "effect", "share", "matter", "weight", "name")
 
 
-def _range(value: object, *, name: str) -> tuple[float, float]:
+def two_numbers(value: object, *, name: str) -> tuple[float, float]:
+    """Return a list of two numbers as a pair."""
     low, high = numbers(value, name=name, shortest=2, longest=2)
     return low, high
 
@@ -45,7 +44,7 @@ KEYS: dict[str, tuple[str, Any]] = {
     "delta": ("delta", rate),
     "baseline": ("baseline", rate),
     "spread": ("spread", number),
-    "reward_range": ("reward_range", _range),
+    "reward_range": ("reward_range", two_numbers),
     "variation": ("variation", rate),
     "effect": ("effect", _effect),
     "share": ("share", rate),
@@ -66,23 +65,13 @@ def read_scenarios(path: str | Path) -> dict[str, Any]:
     """
     source = Path(path)
     with naming(source):
-        try:
-            if source.stat().st_size > MAX_BYTES:
-                raise InputError(f"it is too large for scenarios: more than {MAX_BYTES:,} bytes")
-            given = tomllib.loads(source.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise InputError("is not text in UTF-8") from None
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"is not TOML: {error}") from None
-        return _read(given)
+        return _read(read_toml(source))
 
 
 def _read(given: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if not given:
-        raise InputError('says nothing; begin with baseline = 0.05, say, or a [[scenario]] with kind = "winner"')
+        raise InputError('is empty; start with baseline = 0.05, or with a [[scenario]] and its kind = "winner"')
     for key, value in given.items():
         if key == "scenario":
             listed = cast(list[object], value) if isinstance(value, list) else [value]
@@ -91,7 +80,7 @@ def _read(given: dict[str, Any]) -> dict[str, Any]:
             name, read = KEYS[key]
             out[name] = read(value, name=f"'{key}'")
         else:
-            raise InputError(f"'{plain(key)}' means nothing here{nearest(key, (*KEYS, 'scenario'))}")
+            raise InputError(f"unknown key '{plain(key)}'{nearest(key, (*KEYS, 'scenario'))}")
     return out
 
 
@@ -102,7 +91,7 @@ def _scenario(value: object, which: int) -> Scenario:
     given = cast(dict[str, Any], value)
     for key in given:
         if key not in SCENARIO_KEYS:
-            raise InputError(f"scenario {which} says '{plain(key)}'{nearest(key, SCENARIO_KEYS)}")
+            raise InputError(f"scenario {which} has an unknown key '{plain(key)}'{nearest(key, SCENARIO_KEYS)}")
     if "kind" not in given:
         raise InputError(f"scenario {which} lacks its kind: none, winner, segments or few")
     called = f"of scenario {which}"

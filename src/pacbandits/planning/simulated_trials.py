@@ -198,7 +198,7 @@ def play(
 ) -> PlayedTrial:
     """Play a trial from its first round to its last."""
     if algorithm not in RIVALS:
-        raise InputError(f"a plan plays {' and '.join(RIVALS)}, not '{plain(algorithm)}'")
+        raise InputError(f"a plan simulates {' and '.join(RIVALS)}, not '{plain(algorithm)}'")
     began, rng = time.perf_counter(), np.random.default_rng([seed, scenario, number, 1 + RIVALS.index(algorithm)])
     made = make_algorithm(algorithm, Setting(problem.policies, asked.epsilon, asked.delta, problem.reward_bounds), {})
     state, samples, lost, given_up = made.start(problem.policies, problem.population), 0, 0.0, False
@@ -450,11 +450,13 @@ class _Kept:
             before = folder / ASKED_FILE
             if before.exists():
                 if Fields.read(read_json(before), of="plan in that folder")["digest"] != now:
-                    raise InputError(f"{folder} holds trials of another plan; take another folder, or the same options")
+                    raise InputError(
+                        f"{folder} contains trials of another plan; use another folder, or the same options"
+                    )
             else:
                 before.write_text(json.dumps({"digest": now}), encoding="utf-8")
         except OSError as error:
-            raise InputError(f"cannot keep trials in {folder}: {error.strerror or error}") from None
+            raise InputError(f"cannot store trials in {folder}: {error.strerror or error}") from None
         return cls(folder)
 
     def read(self, supposed: Assumptions) -> list[PlayedTrial]:
@@ -481,7 +483,7 @@ class _Kept:
             with (self.folder / TRIALS_FILE).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(one.to_json()) + "\n")
         except OSError as error:
-            raise InputError(f"cannot keep trials in {self.folder}: {error.strerror or error}") from None
+            raise InputError(f"cannot store trials in {self.folder}: {error.strerror or error}") from None
 
 
 def plan_digest(supposed: Assumptions, asked: TrialQuestion) -> str:

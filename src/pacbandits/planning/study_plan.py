@@ -177,7 +177,7 @@ class StudyPlan:
         """Return the probability that a trial is done after this many periods of its traffic."""
         traffic = self.supposed.traffic
         if traffic is None:
-            raise InputError('say how many people come by: plan(…, traffic="4000/week")')
+            raise InputError('the duration needs the traffic: plan(…, traffic="4000/week")')
         periods = number(periods, name="periods", least=0)
         return self.chance(traffic.people_in(math.floor(periods) if traffic.batched else periods), algorithm)
 
@@ -207,7 +207,7 @@ class StudyPlan:
         """Return users (k,), and the 10, 50 and 90 % quantiles (3, k) of the certified ε by then, as simulated."""
         own = [one for one in self.trials if one.algorithm == algorithm]
         if not self.simulated:
-            raise InputError("this plan was not simulated, and only simulated trials tell what is proven by when")
+            raise InputError("this plan was not simulated, and only simulated trials show what is certified when")
         weights = scenario_weights(self.trials, algorithm, self.supposed.shares)
         last = max(n for one in own for n, _ in one.curve)
         first = min(one.curve[0][0] for one in own)
@@ -248,7 +248,7 @@ class StudyPlan:
         """Return what a number of users affords: the smallest ε, the number of actions, the depth of trees."""
         people = self.budget if budget is None else budget
         if people is None:
-            raise InputError("say how many people you can afford: affordable(budget=3000)")
+            raise InputError("give the number of users you can afford: affordable(budget=3000)")
         people = whole_number(people, name="budget", least=1)
         return affordable(self.supposed, self.estimates, people, progress=progress)
 
@@ -272,8 +272,8 @@ class StudyPlan:
             words.append(_no_proof_of_personalising(self.largest_gain, s.epsilon))
         if math.isfinite(plain.median) and plain.median <= PLAIN_TRIAL_SUFFICES * coda.median:
             words.append(
-                f"A plain randomised trial is all you need{by_whom}: exploring cleverly would save next to nothing, "
-                "and the same certificate stops both."
+                f"A plain randomised trial suffices{by_whom}: adaptive exploration would save almost nothing, and "
+                "the same certificate stops both."
             )
         elif math.isfinite(plain.median):
             saved = 100 * (1 - coda.median / plain.median)
@@ -286,7 +286,7 @@ class StudyPlan:
                     "fewer actions, or a smaller class of policies."
                 )
         if self.simulated and not all(math.isfinite(self.quantiles(one).p95) for one in RIVALS):
-            words.append(f"Some simulated trials were not done after {self.max_samples:,} people, and were given up.")
+            words.append(f"Some simulated trials had not finished after {self.max_samples:,} users and were ended.")
         return tuple(words)
 
     def to_json(self) -> dict[str, Any]:
@@ -300,8 +300,8 @@ def _no_proof_of_personalising(gain: float, epsilon: float) -> str:
     """Return why a proof to within ε cannot favour a rule over one action; gain: the best policy's, at most."""
     if gain <= NO_GAIN * epsilon:
         return (
-            "Personalising cannot pay here: in every scenario one action is as good as the best policy. An ordinary "
-            "test of the actions will do (--policies trees:depth=0)."
+            "Personalisation has no benefit here: in every scenario one action is as good as the best policy. An "
+            "ordinary test of the actions suffices (--policies trees:depth=0)."
         )
     return (
         f"A proof at ε = {epsilon:g} cannot show that personalising pays: in the scenarios the best policy earns up to "
@@ -487,13 +487,11 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
     first = epsilon
     if first is None:
         if asked.budget is None:
-            raise InputError(
-                "say how near to the best the answer must be (--epsilon), or how many people you can afford (--budget)"
-            )
+            raise InputError("give the tolerance (--epsilon), or the number of users you can afford (--budget)")
         first = DEFAULT_EPSILON_IN_BASELINES * outcome.room
     effect = effect_of(asked.effect, outcome)
     if asked.scenarios is not None or pilot is not None:
-        _check_unheard(asked, "scenarios say" if asked.scenarios is not None else "a pilot tells")
+        _check_unheard(asked, "scenarios state" if asked.scenarios is not None else "a pilot determines")
     usual = (pilot,) if pilot is not None else usual_scenarios(effect=effect, n_actions=n_actions, share=asked.share)
     made = Assumptions(
         people,
@@ -511,8 +509,8 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
         near = affordable_epsilon(made, asked.budget, progress=progress)
         if near is None:
             raise InputError(
-                f"{asked.budget:,} people are too few to prove anything: even the largest difference that rewards can "
-                "make takes more; take a larger --budget, fewer actions or a smaller class of policies"
+                f"{asked.budget:,} users are too few to prove anything, even the largest possible effect; take a "
+                "larger --budget, fewer actions or a smaller policy class"
             )
         made = made.with_epsilon(near)
     return made
@@ -522,19 +520,19 @@ def _check_unheard(asked: PlanRequest, who: str) -> None:
     """Raise if an effect or a share was stated that would have no effect."""
     for name, value in (("--effect", asked.effect), ("--share", asked.share)):
         if value is not None:
-            raise InputError(f"{who} what actions do, and {name} would change nothing; leave it out")
+            raise InputError(f"{who} the effects of actions, so {name} would change nothing; leave it out")
 
 
 def _outcome(asked: PlanRequest, pilot: PilotEffects | None) -> Outcome:
     """Return the distribution of rewards, as stated or as estimated from a pilot."""
     if pilot is not None:
         if asked.baseline is not None or asked.spread is not None:
-            raise InputError("a pilot tells --baseline and --spread itself; leave them out")
+            raise InputError("a pilot determines --baseline and --spread; leave them out")
         return pilot.outcome
     if asked.baseline is None:
         raise InputError(
-            "say what people earn when nothing special is done (--baseline): the conversion rate as a share, or the "
-            "mean reward; or give the log of a pilot"
+            "give the baseline (--baseline): the conversion rate as a share, or the mean reward; or give the log "
+            "of a pilot"
         )
     low, high = check_range(asked.reward_range)
     check_percentage(asked.baseline, name="--baseline", reward_range=(low, high))
@@ -550,9 +548,9 @@ def _n_actions(asked: PlanRequest, pilot: PilotEffects | None) -> int:
     else:
         known = asked.n_actions
     if known is None:
-        raise InputError("say how many actions there are to choose from (--actions)")
+        raise InputError("give the number of actions (--actions)")
     if asked.n_actions is not None and asked.n_actions != known:
-        raise InputError(f"there are {known} actions, and --actions says {asked.n_actions}; leave it out")
+        raise InputError(f"there are {known} actions, but --actions is {asked.n_actions}; leave it out")
     return whole_number(known, name="--actions", least=2)
 
 

@@ -58,7 +58,7 @@ class Restrictions:
     def __post_init__(self) -> None:
         number(self.smallest_leaf, name="--smallest-leaf", least=0.0, most=1.0)
         if not isinstance(cast(object, self.cost), Mapping):
-            raise InputError(f"--cost must say what actions cost, as in {{'email': 2.5}}, got {plain(self.cost)}")
+            raise InputError(f"--cost must give the cost of actions, such as {{'email': 2.5}}; got {plain(self.cost)}")
         for name, price in self.cost.items():
             number(price, name=f"--cost, of '{plain(name)}',")
         settle(self, never=texts(self.never, name="--never"))
@@ -69,19 +69,19 @@ class Restrictions:
             text(self.control, name="--control")
         for words in self.never:
             if ":" not in words:
-                raise InputError(f"--never '{plain(words)}' does not say where; {BAR_FORM}")
+                raise InputError(f"--never '{plain(words)}' has no condition; {BAR_FORM}")
         self._check_together()
 
     def _check_together(self) -> None:
         """Raise InputError if a restriction lacks one that it needs, or if there are two budgets."""
         if self.max_treated is not None and (self.cost or self.max_cost is not None):
-            raise InputError("one budget at a time: --max-treated is one, and so is --max-cost; leave one of them out")
+            raise InputError("--max-treated and --max-cost cannot be combined; leave one of them out")
         if bool(self.cost) != (self.max_cost is not None):
             lacking = "--max-cost" if self.cost else "--cost"
-            raise InputError(f"a budget is made of --cost, of actions by name, and --max-cost; add {lacking}")
+            raise InputError(f"a budget needs --cost and --max-cost; add {lacking}")
         for name, given in (("--max-treated", self.max_treated is not None), ("--never", bool(self.never))):
             if given and self.control is None:
-                raise InputError(f"{name} needs the action that is taken instead; name it, --control NAME")
+                raise InputError(f"{name} needs the action that is used instead; pass --control NAME")
 
     def added_to(self, spec: str, actions: Sequence[str]) -> str:
         """Return the spec of a class with these restrictions added; actions (A,): their names."""
@@ -98,8 +98,8 @@ class Restrictions:
             for words, place in zip(self.never, barred, strict=True):
                 if place.startswith(f"{own}:"):
                     raise InputError(
-                        f"'{plain(self.control)}' is what is done where others are barred, so --never '{plain(words)}' "
-                        "leaves nothing to do there; name another control, --control NAME"
+                        f"'{plain(self.control)}' is used where other actions are excluded, so --never "
+                        f"'{plain(words)}' would leave no action there; pass another --control NAME"
                     )
             spelt = ";".join(barred)
             options += [f"never={spelt}", f"fallback={own}"]
@@ -136,7 +136,7 @@ def _digits(value: float) -> str:
 def _place(name: str, actions: Sequence[str], *, what: str) -> int:
     """Return the number of an action, by its name."""
     if name not in actions:
-        raise InputError(f"{what} names '{plain(name)}', which is no action{nearest(str(name), actions)}")
+        raise InputError(f"{what} names '{plain(name)}', which is not an action{nearest(str(name), actions)}")
     return list(actions).index(name)
 
 

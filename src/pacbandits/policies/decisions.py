@@ -226,6 +226,9 @@ def inputs_of_conditions(conditions: Iterable[Condition]) -> Inputs:
 # An external policy, given by a column that names its action in each row.
 
 
+COLUMN = "column:"  # before the column's name, where a policy is asked for
+
+
 @dataclass(frozen=True)
 class ColumnPolicy:
     """A policy that takes the action named in a column.
@@ -254,8 +257,8 @@ class ColumnPolicy:
         for word in said:
             if word not in place:
                 raise InputError(
-                    f"column '{plain(self.feature)}' says '{plain(word)}', which is no action"
-                    f"{nearest(word, self.actions)}"
+                    f"column '{plain(self.feature)}' contains '{plain(word)}', which is not an "
+                    f"action{nearest(word, self.actions)}"
                 )
         return np.array([place[word] for word in said], dtype=np.int64)[codes]
 

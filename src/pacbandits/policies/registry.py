@@ -13,7 +13,6 @@ from functools import partial
 from hashlib import sha256
 from math import exp, isinf
 from math import log as logarithm
-from typing import Any
 from weakref import ref
 
 from pacbandits.arrays import as_read, plain_number
@@ -36,9 +35,7 @@ from pacbandits.policies.trees.constraints import (
     trees_from_json,
 )
 from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
-from pacbandits.schema import Fields, json_object, same_json
-
-Json = dict[str, Any]
+from pacbandits.schema import Fields, Json, json_object, same_json
 
 MAX_LOTTERY_POLICIES = 10_000  # in one mixture policy in a file
 SAME_CLASS_TOLERANCE = 1e-9  # relative
@@ -212,7 +209,7 @@ def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Js
         raise InputError(f"a {of} in JSON must be an object with a 'kind'")
     if known is not None and kind not in known:
         raise InputError(
-            f"unknown kind of {of} '{plain(kind)}'{nearest(kind, known)}; a class of your own must be handed in, as no "
-            "code is ever loaded from a file"
+            f"unknown kind of {of} '{plain(kind)}'{nearest(kind, known)}; pass a class of your own as an "
+            "argument, as no code is ever loaded from a file"
         )
     return given

@@ -31,9 +31,9 @@ Parameters = ParamSpec("Parameters")
 
 MOST_ARRAY_ENTRIES = 10**8  # of any array of a built-in problem: the memory of an ordinary machine
 
-Seed = Annotated[int, About("seed of its random numbers", least=0)]
-Skew = Annotated[float, About("how uneven the context weights are; 0 makes them equal", least=0, most=1000)]
-NoiseKind = Annotated[Literal["bernoulli", "gaussian"], About("how rewards scatter about their mean")]
+Seed = Annotated[int, About("random seed", least=0)]
+Skew = Annotated[float, About("unevenness of the context weights; 0 for equal weights", least=0, most=1000)]
+NoiseKind = Annotated[Literal["bernoulli", "gaussian"], About("distribution of rewards around their mean")]
 Variance = Annotated[float, About("variance of gaussian noise", least=0, when=("noise", "gaussian"))]
 
 
@@ -69,7 +69,7 @@ class BuiltIn(Generic[Parameters]):
             if when is None or values[when[0]] == when[1]:
                 spelled.append(f"{option.name}={values[option.name]}")
             elif option.name in given:
-                raise InputError(f"{option.name} plays no part here: it needs {when[0]}={when[1]}")
+                raise InputError(f"{option.name} has no effect here: it needs {when[0]}={when[1]}")
         build: Callable[..., Problem] = self.build
         return replace(build(**values), name=f"{self.name}:{','.join(spelled)}")
 

@@ -57,7 +57,7 @@ def hard(
 def hard_coins(
     *,
     m: Annotated[int, About("contexts, and policies", least=2, most=10_000)] = 10,
-    gap: Annotated[float, About("by how much a wrong action falls short of a fair coin", above=0, most=0.5)] = 0.25,
+    gap: Annotated[float, About("gap of a wrong action to a fair coin", above=0, most=0.5)] = 0.25,
 ) -> Problem:
     """m uniform contexts, two actions, and one policy that is right everywhere, as in `hard`, for rewards in [0, 1].
 

@@ -54,8 +54,8 @@ class PilotEffects:
             )
         if self.log.least is not None:
             raise InputError(
-                "a pilot must tell the probability of every action, and this log tells that of the played one alone; "
-                "say with --split what it was"
+                "a pilot needs the probability of every action, and this log contains only that of the logged "
+                "one; pass --split"
             )
 
     def __repr__(self) -> str:

@@ -58,7 +58,7 @@ class Outcome:
     def __post_init__(self) -> None:
         low, high = number(self.low, name="the low end of --reward-range"), number(self.high, name="its high end")
         if not low < high:
-            raise InputError(f"--reward-range must rise, got {low:g} to {high:g}")
+            raise InputError(f"--reward-range must be increasing, got {low:g} to {high:g}")
         settle(self, low=low, high=high, baseline=number(self.baseline, name="--baseline"))
         if not low < self.baseline < high:
             raise InputError(

@@ -20,9 +20,6 @@ COMPETITIVE_LOSSES = (0.01, 0.05)  # range of how much worse a region's other co
 POOR_MEANS = (0.24, 0.40)  # range of the rewards of the other actions
 SMOOTH_AMPLITUDE = 0.03  # of the part that varies smoothly with the features, which no small tree can fit
 
-# On every context the competitive actions therefore lie within this of the best; the others do not.
-COMPETITIVE_MARGIN = COMPETITIVE_LOSSES[1] + 2 * SMOOTH_AMPLITUDE
-
 
 @built_in(
     "trees",

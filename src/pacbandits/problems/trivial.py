@@ -27,7 +27,9 @@ def trivial(
     *,
     contexts: Annotated[int, About("contexts", least=1)] = 10,
     actions: Annotated[int, About("actions", least=1)] = 4,
-    gap: Annotated[float, About("least lead of each context's best action over its second", least=0, most=0.9)] = 0.1,
+    gap: Annotated[
+        float, About("minimum gap between each context's best action and its second", least=0, most=0.9)
+    ] = 0.1,
     skew: Skew = 0.0,
     seed: Seed = 0,
     noise: NoiseKind = "bernoulli",

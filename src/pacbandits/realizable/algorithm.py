@@ -266,7 +266,7 @@ class LinearRage:
         return RealizableState(
             policies,
             contexts,
-            _best(policies, population, np.zeros(population.span.rank)),
+            best_for(policies, population, np.zeros(population.span.rank)),
             finished=self.epsilon >= 1,
             population=population,
             form=form,
@@ -307,7 +307,7 @@ class LinearRage:
         own = Moments.of(log, population.features, population.span)
         moments = own if state.moments is None else state.moments.followed_by(own)
         whole = log if state.log is None else state.log.followed_by(log)
-        policy = _best(state.policies, population, moments.estimate())
+        policy = best_for(state.policies, population, moments.estimate())
         certificate = make_realizable_certificate(
             whole,
             moments,
@@ -362,7 +362,7 @@ class LinearRage:
         return bound / (2.0 * self.noise) * stretch
 
 
-def _best(policies: PolicyClass, population: Population, parameter: FloatArray) -> Policy:
+def best_for(policies: PolicyClass, population: Population, parameter: FloatArray) -> Policy:
     """Return the best policy for a parameter: of the list, or greedy."""
     if population.points is not None and policies.lists_policies:
         return policies.policy(int(np.argmax(population.points @ parameter)))

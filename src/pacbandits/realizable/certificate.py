@@ -20,7 +20,6 @@ from pacbandits.certificate.certificate import (
     BEFORE,
     MAX_STORED_MAGNITUDE,
     Claim,
-    Json,
     check_follows,
     read_common,
     reading,
@@ -30,7 +29,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.features import FeatureMap, map_from_json
 from pacbandits.records import Policy
-from pacbandits.schema import Fields
+from pacbandits.schema import Fields, Json
 
 REALIZABLE = "mean rewards are linear in the given features (realizability), without which the claim may be wrong"
 ASSUMPTIONS = (

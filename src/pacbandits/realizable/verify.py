@@ -31,7 +31,7 @@ _MAX_RELATIVE_EXCESS = 1e-6
 _SEARCH_STARTS = 1000
 # Stakes and priors outside this range cannot be computed with.
 _MIN_MAGNITUDE, _MAX_MAGNITUDE = 1e-100, 1e100
-# The share of the squares of rewards that may be left by rounding alone.
+# The share of the squares of rewards that may be left by rounding alone; own copy, on purpose.
 _MAX_ROUNDED_SQUARE = 1e-12
 # Singular values of the scaled features, as shares of the largest: up to the first they are rounding errors, and up to
 # the second too small to compute with.

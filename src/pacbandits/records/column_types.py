@@ -34,8 +34,8 @@ from pacbandits.records.columns import (
 Part = Literal["weekday", "day", "hour"]
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_DAY_ENDING = " days since 1970-01-01"
-_ENDINGS: dict[Part, str] = {"weekday": " weekday", "day": _DAY_ENDING, "hour": " hour"}
+DAY_ENDING = " days since 1970-01-01"
+_ENDINGS: dict[Part, str] = {"weekday": " weekday", "day": DAY_ENDING, "hour": " hour"}
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
 MIN_DATES = 2  # in a text column, for other values to be mistakes
 _LIKE_A_DATE = re.compile(r"[0-9:.TZ+\- ]+")
@@ -72,15 +72,17 @@ def spread_dates(columns: Columns) -> Columns:
         made = _features(name, column) if is_temporal(column.type) else {name: column}
         taken = next((new for new in made if new in out or (new != name and new in columns)), None)
         if taken is not None:
-            raise InputError(f"column '{plain(taken)}' has the name of what is made of '{plain(name)}'; rename it")
+            raise InputError(
+                f"column '{plain(taken)}' has the name of a feature derived from '{plain(name)}'; rename it"
+            )
         out.update(made)
     return out
 
 
 def say_number(feature: str, value: float, *, digits: int) -> tuple[str, str]:
     """Return a feature and its threshold in words, with `digits` digits; a day is shown as a date."""
-    if feature.endswith(_DAY_ENDING) and _is_day(value):
-        return plain(feature.removesuffix(_DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value)))
+    if feature.endswith(DAY_ENDING) and _is_day(value):
+        return plain(feature.removesuffix(DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value)))
     return plain(feature), f"{value:.{digits}g}"
 
 
@@ -129,7 +131,7 @@ def _features(name: str, column: Any, *, hours: bool = False) -> Columns:
     if not pa.types.is_time(column.type):
         codes: Any = pa.array(((days + _FIRST_WEEKDAY) % len(WEEKDAYS)).astype(np.int32), mask=missing)
         out[f"{name}{_ENDINGS['weekday']}"] = pa.DictionaryArray.from_arrays(codes, pa.array(WEEKDAYS))
-        out[f"{name}{_DAY_ENDING}"] = pa.array(days.astype(np.float64), mask=missing)
+        out[f"{name}{DAY_ENDING}"] = pa.array(days.astype(np.float64), mask=missing)
     present = clock[~missing]
     if hours or pa.types.is_time(column.type) or (len(present) and (present != present[0]).any()):
         out[f"{name}{_ENDINGS['hour']}"] = pa.array(clock, mask=missing)

@@ -35,17 +35,17 @@ def check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) 
     """Raise unless `least` is at most the played propensities, equals the others, and rows sum to at most 1."""
     rows = np.arange(len(actions))
     if least.min() < 0:
-        raise InputError(f"least propensities must not be negative, got {least.min()}")
+        raise InputError(f"minimum propensities must not be negative, got {least.min()}")
     others = propensities.copy()
     others[rows, actions] = least[rows, actions]
     if not np.array_equal(others, least):
-        raise InputError("propensities must be the least ones, but for those of played actions")
+        raise InputError("propensities of actions that were not played must be the minimum ones")
     played = propensities[rows, actions]
     below = least[rows, actions] - played
     if below.max() > 0:
         row = int(below.argmax())
         raise RowError(
-            f"{ROW} played action {actions[row]} with propensity {played[row]}, below the least propensity "
+            f"{ROW} played action {actions[row]} with propensity {played[row]}, below the minimum propensity "
             f"{least[row, actions[row]]} that was declared; declare a smaller one",
             row,
         )
@@ -54,8 +54,8 @@ def check_least(least: FloatArray, propensities: FloatArray, actions: IntArray) 
         row = int(totals.argmax())
         raise RowError(
             f"{ROW} played action {actions[row]} with propensity {played[row]:.6g}, which leaves less for the "
-            f"{count_of(propensities.shape[1] - 1, 'other')} than the least propensity that was declared; declare a "
-            "smaller one",
+            f"{count_of(propensities.shape[1] - 1, 'other')} than the minimum propensity that was declared; "
+            "declare a smaller one",
             row,
         )
 
@@ -91,7 +91,7 @@ def check_known(known: ArrayLike, *, rewards: FloatArray, rounds: IntArray, repe
     check_shape(given, name="known", shape=rewards.shape)
     if (numbers := given.dtype.kind in "iuf") and (low := np.flatnonzero(given < NOT_IN)).size:
         row = int(low[0])
-        raise RowError(f"known must be a round, or -1 where a reward is not in; got {given[row]} in {ROW}", row)
+        raise RowError(f"known must be a round, or -1 for a missing reward; got {given[row]} in {ROW}", row)
     # Shifted by one, as `integers` requires 0 or more.
     shifted = given.astype(np.float64 if given.dtype.kind == "f" else np.int64) + 1 if numbers else given
     out = integers(shifted, name="known", shape=rewards.shape) - 1
@@ -107,8 +107,10 @@ def check_known(known: ArrayLike, *, rewards: FloatArray, rounds: IntArray, repe
         words = (
             f"{ROW} has no reward, but says that one was known before round {out[row]}; its known must be -1"
             if missing[row]
-            else f"{ROW} has a reward, but its known is -1, as if it were not in; say before which round it was, or "
-            "leave the reward out (NaN)"
+            else (
+                f"{ROW} has a reward, but its known is -1, which means missing; give the round before which it "
+                "was known, or leave the reward out (NaN)"
+            )
         )
         raise RowError(words, row)
     if (bad := np.flatnonzero(~missing & (out <= rounds))).size:
@@ -140,10 +142,13 @@ def pop_known(table: Columns, column: str | None) -> IntArray | None:
     if column is None:
         return None
     if column not in table:
-        raise InputError(f"the file says that '{plain(column)}' tells when rewards were known, and has no such column")
+        raise InputError(
+            f"the file names '{plain(column)}' as the column of rounds in which rewards were known, but has no "
+            "such column"
+        )
     numbers = pop_numbers_or_missing(table, column)
     if not (np.abs(numbers) <= MAX_WHOLE_NUMBER).all() or (numbers != np.floor(numbers)).any():
-        raise InputError(f"column '{plain(column)}' must hold rounds, or -1 where a reward is not in")
+        raise InputError(f"column '{plain(column)}' must hold rounds, or -1 for missing rewards")
     return np.asarray(numbers, dtype=np.int64)
 
 
@@ -163,8 +168,8 @@ def check_all_in(rewards: FloatArray, *, by: str) -> None:
     """Raise InputError if a reward (n,) is pending; by: the method that needs all of them."""
     if (out := int(np.isnan(rewards).sum())) > 0:
         raise InputError(
-            f"{count_of(out, 'reward')} of {len(rewards):,} not in yet, and {by} needs all of them; wait until they "
-            "are, or take the first rounds whose rewards are (log.only(…))"
+            f"{count_of(out, 'reward')} of {len(rewards):,} still missing, and {by} needs all of them; wait for "
+            "them, or use the first rounds, whose rewards are complete (log.only(…))"
         )
 
 
@@ -190,8 +195,8 @@ def check_repeats(repeats: IntArray) -> None:
     """Raise unless rows may have units; repeats (n,): the number of interactions of each row."""
     if repeats.max() > 1:
         raise InputError(
-            f"row {int(repeats.argmax())} counts {repeats.max():,} interactions, so that nothing tells whose they are; "
-            "where rows have units, each stands for one interaction: leave out repeats, or the unit"
+            f"row {int(repeats.argmax())} counts {repeats.max():,} interactions, which may be of several units; "
+            "with units, each row is one interaction: leave out repeats, or the unit"
         )
 
 
@@ -214,7 +219,7 @@ def joined_units(mine: IntArray | None, theirs: IntArray | None) -> IntArray | N
     if mine is None and theirs is None:
         return None
     if mine is None or theirs is None:
-        raise InputError("one of the two logs tells whose rows are whose, and the other does not")
+        raise InputError("one of the two logs has units, and the other has none")
     return np.concatenate([mine, theirs])
 
 

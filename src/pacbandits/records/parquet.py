@@ -135,7 +135,7 @@ def _find_chunks(file: BinaryIO, *, size: int) -> Iterator[_Chunk]:
         for column in columns:
             described = column.get(_DESCRIPTION)
             if not isinstance(described, dict):
-                raise InputError("it does not tell where its columns are, or is encrypted")
+                raise InputError("it does not record where its columns are, or is encrypted")
             start, dictionary = _number(described, _FIRST_DATA_PAGE), described.get(_DICTIONARY_PAGE)
             if isinstance(dictionary, int) and 0 < dictionary < start:
                 start = dictionary
@@ -152,12 +152,12 @@ def _read_footer(file: BinaryIO, *, size: int) -> _Struct:
     if end[4:] != b"PAR1" or length > size - 12:
         raise InputError("it does not end as a Parquet file does; it is damaged, or something else")
     if length > MAX_FOOTER_BYTES:
-        raise InputError(f"what it says of its columns takes more than {spell_bytes(MAX_FOOTER_BYTES)}; have fewer")
+        raise InputError(f"its metadata takes more than {spell_bytes(MAX_FOOTER_BYTES)}; use fewer columns")
     file.seek(size - 8 - length)
     try:
         return _read_struct(file.read(length))[0]
     except _ThriftError:
-        raise InputError("what it says of its columns is damaged") from None
+        raise InputError("its metadata is damaged") from None
 
 
 def _structs(given: _Struct, field: int) -> list[_Struct]:
@@ -168,7 +168,7 @@ def _structs(given: _Struct, field: int) -> list[_Struct]:
 def _number(given: _Struct, field: int) -> int:
     value = given.get(field)
     if not isinstance(value, int) or not 0 <= value < 2**63:
-        raise InputError("it does not tell where its columns are; it is damaged")
+        raise InputError("it does not record where its columns are; it is damaged")
     return value
 
 

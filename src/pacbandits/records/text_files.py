@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import stat
+import tomllib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from pacbandits.records.columns import csv, is_plain_text, pa, pc
 
 MAX_UNPACKED_RATIO = 16
 UNPACKED_ALLOWANCE_BYTES = 2**27
+MAX_TOML_BYTES = 2**20
 MAX_COLUMNS = 10_000  # of a table, or features of a log
 NUMBER_BYTES = 8  # the memory of a number
 ROW_BYTES = 64  # the minimum memory of a row
@@ -66,6 +68,20 @@ def why(error: BaseException) -> str:
     """Return the first line of an error's message."""
     words = str(getattr(error, "strerror", None) or error).strip()
     return plain(words.splitlines()[0]) if words else type(error).__name__
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file of at most MAX_TOML_BYTES."""
+    try:
+        if path.stat().st_size > MAX_TOML_BYTES:
+            raise InputError(f"is too large: more than {MAX_TOML_BYTES:,} bytes")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError("is not text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is not TOML: {error}") from None
 
 
 def max_unpacked_bytes(size: int) -> int:

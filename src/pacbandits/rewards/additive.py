@@ -14,7 +14,6 @@ from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import (
     Cuts,
-    Json,
     RewardModel,
     action_means,
     codes_of,
@@ -26,7 +25,7 @@ from pacbandits.rewards.base import (
     strength_from_json,
     with_labels_of,
 )
-from pacbandits.schema import Fields
+from pacbandits.schema import Fields, Json
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.policies.trees.bins import cut
 from pacbandits.records import Contexts, Log
 from pacbandits.records.log import number_units
-from pacbandits.schema import Fields, items, numbers, whole_number
-
-Json = dict[str, Any]
+from pacbandits.schema import Fields, Json, items, numbers, whole_number
 
 
 class FittedModel(Protocol):

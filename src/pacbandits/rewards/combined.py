@@ -16,7 +16,6 @@ from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import (
     Constant,
     FittedModel,
-    Json,
     RewardModel,
     action_means,
     check_model,
@@ -26,7 +25,7 @@ from pacbandits.rewards.base import (
     inside,
     some_rows,
 )
-from pacbandits.schema import Fields
+from pacbandits.schema import Fields, Json
 
 # A weighted sum of reward models, weighted by cross-validation.
 #

@@ -27,7 +27,6 @@ from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import (
     MIN_STORED_STRENGTH,
-    Json,
     RewardModel,
     action_means,
     check_features,
@@ -37,7 +36,7 @@ from pacbandits.rewards.base import (
     scrambled,
     with_positive_values,
 )
-from pacbandits.schema import Fields
+from pacbandits.schema import Fields, Json
 
 # The similarity of two contexts: 1 if they are equal, falling with the distance of their features.
 #

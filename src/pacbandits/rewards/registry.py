@@ -17,11 +17,11 @@ from pacbandits.errors import InputError, plain
 from pacbandits.records import Contexts, Log
 from pacbandits.records.columns import present_numbers
 from pacbandits.rewards.additive import Additive
-from pacbandits.rewards.base import CellMeans, Json, RewardModel, StoredModel, action_means, inside
+from pacbandits.rewards.base import CellMeans, RewardModel, StoredModel, action_means, inside
 from pacbandits.rewards.combined import Either, Stacked
 from pacbandits.rewards.neighbours import Neighbours
 from pacbandits.rewards.regions import Regions
-from pacbandits.schema import Fields
+from pacbandits.schema import Fields, Json
 
 _SIMPLE: tuple[type[StoredModel], ...] = (CellMeans, Additive, Regions, Neighbours)
 _MADE_OF_OTHERS: tuple[type[StoredModel], ...] = (Either, Stacked)

@@ -25,8 +25,8 @@ FIRST_ROUND = 10
 DEFAULT_GROWTH = 0.1
 DEFAULT_BUDGET = 10_000
 
-Budget = Annotated[int, About("how many interactions it plays, as it never stops by itself", least=1)]
-Growth = Annotated[float, About("the size of a round, as a share of what was seen", above=0)]
+Budget = Annotated[int, About("number of interactions; it never stops by itself", least=1)]
+Growth = Annotated[float, About("size of a round, as a share of all samples so far", above=0)]
 
 
 def next_checkpoint(samples: int, *, growth: float) -> int:

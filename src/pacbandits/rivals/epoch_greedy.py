@@ -39,7 +39,7 @@ from pacbandits.rivals.samplers import PolicyMixture
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Profile, Setting
 
-Explore = Annotated[float, About("how much is explored: c of the share c (A log(|Π|/δ)/t)^(1/3)", above=0)]
+Explore = Annotated[float, About("exploration: c of the share c (A log(|Π|/δ)/t)^(1/3)", above=0)]
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 DEFAULT_EXPLORE = 0.1
 DEFAULT_GAP = 0.1
 
-Explore = Annotated[float, About("how much is explored: c of the share c A/(d² t)", above=0)]
+Explore = Annotated[float, About("exploration: c of the share c A/(d² t)", above=0)]
 Gap = Annotated[float, About("d of the share c A/(d² t): the least gap between the best and another", above=0, most=1)]
 
 

@@ -56,8 +56,8 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 MOST_POLICIES = 200_000
 NEGLIGIBLE = 1e-15  # weight, against the largest; such a policy is left out of the mixture
 
-Explore = Annotated[float, About("how much is explored: multiplies the share γ; 1 is as published", above=0)]
-Rate = Annotated[float, About("multiplies the learning rate; 1 is as published", above=0)]
+Explore = Annotated[float, About("exploration: multiplies the share γ; 1 as published", above=0)]
+Rate = Annotated[float, About("multiplies the learning rate; 1 as published", above=0)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ from pacbandits.rivals.samplers import PolicyMixture, even
 from pacbandits.rivals.seen import Seen
 from pacbandits.trials.protocol import Plan, Profile, Setting
 
-Explore = Annotated[float, About("how much is explored: c of c T^(2/3) (A log(|Π|/δ))^(1/3) interactions", above=0)]
+Explore = Annotated[float, About("exploration: c of c T^(2/3) (A log(|Π|/δ))^(1/3) interactions", above=0)]
 
 
 @dataclass(frozen=True)

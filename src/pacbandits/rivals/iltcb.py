@@ -37,7 +37,7 @@ from pacbandits.trials.protocol import Profile, Setting
 DEFAULT_PSI = 100.0
 
 Psi = Annotated[float, About("ψ, by which estimated losses count less: larger explores more", above=0)]
-Mu = Annotated[float, About("c of the least probability c √(log(16t²|Π|/δ)/(At)) of an action", above=0)]
+Mu = Annotated[float, About("c of the minimum probability c √(log(16t²|Π|/δ)/(At)) of an action", above=0)]
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,10 @@ from pacbandits.trials.protocol import Profile, Setting
 DEFAULT_DRAWS = 50
 ENTRIES_AT_A_TIME = 2**21  # of drawn rewards
 
-Spread = Annotated[float, About("multiplies the standard deviation v of what is drawn", above=0)]
-Draws = Annotated[int, About("how many parameters a round draws and plays alike", least=1)]
-Seed = Annotated[int, About("of the parameters that are drawn", least=0)]
-Radius = Annotated[RadiusRule, About("the standard deviation of noise R, or R√(9d log(t/δ)) for the proof's sake")]
+Spread = Annotated[float, About("multiplies the standard deviation v of drawn parameters", above=0)]
+Draws = Annotated[int, About("number of parameters drawn in a round, played equally often", least=1)]
+Seed = Annotated[int, About("random seed of the drawn parameters", least=0)]
+Radius = Annotated[RadiusRule, About("the standard deviation of noise R, or R√(9d log(t/δ)) as in the proof")]
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,13 +44,13 @@ from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts
+from pacbandits.rivals.base import DEFAULT_GROWTH, Growth
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
 
-DEFAULT_GROWTH = 0.1
-
 Rule = Literal["elimination", "lucb"]
-RuleName = Annotated[Rule, About("what is played where undecided: all that is not dominated, or the two that matter")]
-Growth = Annotated[float, About("the size of a round, as a share of what was seen", above=0)]
+RuleName = Annotated[
+    Rule, About("actions played in undecided contexts: all that are not dominated, or the two that matter")
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,14 +44,13 @@ from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.features import FeatureMap, map_for
-from pacbandits.policies.linear.policy import GreedyPolicy
 from pacbandits.progress import Progress
+from pacbandits.realizable.algorithm import MIN_EPSILON, best_for
 from pacbandits.realizable.features import information_of, pseudo_inverse
 from pacbandits.realizable.moments import Population, played_coordinates
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts
 from pacbandits.trials.protocol import Answer, Plan, Profile, Setting, State, check_played, check_sampled_contexts
 
-MIN_EPSILON = 1e-9
 # The size of the first round, as a share of the plan (plays differ from their mean); of a later one, of all so far.
 FIRST_ROUND_SHARE, LATER_ROUND_SHARE = 1.05, 0.1
 # Actions whose uncertainty is this near to the largest are as uncertain; the first of them is taken.
@@ -181,9 +180,7 @@ class PlannerSampler:
         cls,
         setting: Setting,
         *,
-        regularisation: Annotated[
-            float, About("what the planner takes for known, in samples of uniform exploration", above=0)
-        ] = 1.0,
+        regularisation: Annotated[float, About("regularisation λ, in samples of uniform exploration", above=0)] = 1.0,
     ) -> PlannerSampler:
         """Return the algorithm for this setting."""
         return cls(
@@ -216,7 +213,7 @@ class PlannerSampler:
         return PlannerState(
             policies,
             contexts,
-            _best(policies, population, np.zeros(rank)),
+            best_for(policies, population, np.zeros(rank)),
             finished=bool(self.epsilon >= 1 or alike),
             population=population,
             information=np.zeros((rank, rank)),
@@ -278,7 +275,7 @@ class PlannerSampler:
         return state.after(
             plan,
             log,
-            policy=_best(state.policies, population, estimate),
+            policy=best_for(state.policies, population, estimate),
             finished=bound <= self.epsilon,
             details={"bound": min(bound, 1.0)},  # no gap is larger than 1
             information=information,
@@ -335,10 +332,3 @@ def _doubling_time(inverse: FloatArray, own: FloatArray) -> float:
         middle = (low + high) / 2.0
         low, high = (middle, high) if np.log1p(middle * values).sum() < math.log(2.0) else (low, middle)
     return high
-
-
-def _best(policies: PolicyClass, population: Population, parameter: FloatArray) -> Policy:
-    """Return the best policy for a parameter: of the list, or greedy."""
-    if population.points is not None and policies.lists_policies:
-        return policies.policy(int(np.argmax(population.points @ parameter)))
-    return GreedyPolicy(population.features, population.span.parameter(parameter))

@@ -41,8 +41,8 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 DEFAULT_FLOOR = 0.01
 
 Predictions = Literal["all", "past"]
-PredictionsOption = Annotated[Predictions, About("the rounds that predictions in scores know: all, or earlier ones")]
-Floor = Annotated[float, About("the least that the variance of rewards is taken to be", above=0)]
+PredictionsOption = Annotated[Predictions, About("rounds that predictions are fitted to: all, or earlier ones")]
+Floor = Annotated[float, About("lower limit on the variance of rewards", above=0)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,12 +31,11 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.checks import positive, settle, shown
-from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.finite import sum_by_id, sum_scores
-from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.rivals.base import DEFAULT_GROWTH, Growth, Play, Rival, RivalState, check_listed
 from pacbandits.rivals.regression import ContextCoordinates, fit_ridge
 from pacbandits.rivals.samplers import even
@@ -208,43 +207,6 @@ def _summed(
     first[each, log.actions] = outcomes
     second[each, log.actions] = outcomes**2
     return sum_by_id(where, repeats[:, None] * first, n=n), sum_by_id(where, repeats[:, None] * second, n=n)
-
-
-def policy_set(
-    log: Log,
-    policies: PolicyClass,
-    *,
-    delta: float,
-    epsilon: float = 0.0,
-    sequence: Sequence = DEFAULT_SEQUENCE,
-    truncation: float = DEFAULT_TRUNCATION,
-) -> tuple[PolicySet, int | None]:
-    """Return the policy set after any log, and the number of interactions at which it would have stopped, or None.
-
-    It stops at the end of a round, once a policy is sure to be within ε of the best.
-    """
-    listed = check_listed(policies, name="policy-sets", most=MOST_POLICIES)
-    delta, epsilon = check_delta(delta), check_epsilon(epsilon)
-    if check_log(log).least is not None or log.units is not None or log.known is not None:
-        raise InputError(
-            "a policy set needs the propensity of every action, rows that are each of another person, and rewards that "
-            "are all in; leave the others out"
-        )
-    if log.rewards.min() < 0 or log.rewards.max() > 1:
-        raise InputError("a policy set needs rewards in [0, 1]; rescale them")
-    coordinates = ContextCoordinates.of(log.contexts)
-    reach = listed.n_actions / positive(truncation, name="truncation")
-    known = PolicySet.nothing(len(listed), reach=reach)
-    seen = Seen.nothing(log.contexts, n_actions=listed.n_actions)
-    stopped: int | None = None
-    for round_number in np.unique(log.rounds):
-        part = log.only(log.rounds == round_number)
-        predictions = predicted(seen, part.contexts, coordinates=coordinates)
-        known = known.after(part, predictions, listed, sequence=sequence, delta=delta)
-        seen = seen.with_log(part)
-        if stopped is None and known.gaps[known.best] <= epsilon:
-            stopped = known.samples
-    return known, stopped
 
 
 def predicted(seen: Seen, contexts: Contexts, *, coordinates: ContextCoordinates) -> FloatArray:

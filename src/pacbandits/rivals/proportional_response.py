@@ -44,8 +44,8 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 
 LARGEST_RISK = 0.5  # β_max
 
-Simple = Annotated[float, About("0 for little regret on the way, 1 for little regret of the answer", least=0, most=1)]
-Scale = Annotated[float, About("how wide conformal arm sets are, of √(αξ)", above=0)]
+Simple = Annotated[float, About("0 for small cumulative regret, 1 for small regret of the answer", least=0, most=1)]
+Scale = Annotated[float, About("width of conformal arm sets, as a multiple of √(αξ)", above=0)]
 
 
 def response(gaps: FloatArray, *, width: float) -> FloatArray:

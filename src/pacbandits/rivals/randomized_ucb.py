@@ -41,7 +41,7 @@ from pacbandits.trials.protocol import Profile, Setting
 
 _LOSSES_COUNT = 180.0  # the constant of the constraint
 
-Confidence = Annotated[float, About("what multiplies C = 2 log(|Π|t/δ): less explores less", above=0)]
+Confidence = Annotated[float, About("multiplies C = 2 log(|Π|t/δ): smaller explores less", above=0)]
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 Kind = Literal["linear", "house"]
 
 Gamma = Annotated[float, About("c of the learning rate γ = c √(At/(d log(1 + t/d) + log(2/δ)))", above=0)]
-ModelName = Annotated[Kind, About("what predicts rewards: ridge regression, or this package's own model")]
+ModelName = Annotated[Kind, About("reward model: ridge regression, or this package's own")]
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,8 +49,8 @@ GRID = 32  # points at which the trade-off between two arms is known
 LEAST_GAP = 1e-3  # what arms are taken to differ by at the least where shares are computed
 
 Arms = Literal["policies", "actions"]
-ArmsOption = Annotated[Arms, About("what an arm is: a policy of the class, or one that always takes the same action")]
-Seed = Annotated[int, About("of the draws that say which policy was played", least=0)]
+ArmsOption = Annotated[Arms, About("arms: the policies of the class, or those that always take the same action")]
+Seed = Annotated[int, About("random seed of the draws of policies", least=0)]
 
 
 @dataclass(frozen=True, eq=False)

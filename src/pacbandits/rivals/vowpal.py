@@ -65,20 +65,20 @@ _NEEDS_MTR = ("squarecb", "regcb", "regcbopt")
 _PLACES_FOR_A_WEIGHT = 32
 _LEAST_BITS, _MOST_BITS = 18, 24  # of the table of weights; 18 is Vowpal Wabbit's own
 
-Explore = Annotated[Exploration, About("how it explores")]
-CbType = Annotated[Regression, About("how costs are regressed")]
+Explore = Annotated[Exploration, About("exploration algorithm")]
+CbType = Annotated[Regression, About("regression of costs")]
 AnswerName = Annotated[
-    AnswerFrom, About("the best of the class by learnt costs, or these corrected; or what it would play")
+    AnswerFrom, About("answer: the best of the class by learnt costs, by corrected costs, or its own choice of actions")
 ]
-Cover = Annotated[int, About("how many policies cover keeps", least=1)]
-Psi = Annotated[float, About("how much cover wants its policies to differ", above=0)]
+Cover = Annotated[int, About("number of policies of cover", least=1)]
+Psi = Annotated[float, About("diversity of the policies of cover", above=0)]
 GammaScale = Annotated[float, About("γ of squarecb is this times t to the exponent", above=0)]
 GammaExponent = Annotated[float, About("the exponent of squarecb's γ", least=0)]
-Mellowness = Annotated[float, About("how wide regcb takes its confidence sets to be", above=0)]
-First = Annotated[int, About("how many interactions `first` explores for", least=1)]
+Mellowness = Annotated[float, About("width of the confidence sets of regcb", above=0)]
+First = Annotated[int, About("number of interactions that `first` explores", least=1)]
 Share = Annotated[float, About("the share of interactions in which `epsilon` plays any action", least=0, most=1)]
 Rate = Annotated[float, About("the learning rate", above=0)]
-Seed = Annotated[int, About("of the order in which rows are learnt", least=0)]
+Seed = Annotated[int, About("random seed of the order in which rows are learnt", least=0)]
 
 
 @dataclass(frozen=True, eq=False)

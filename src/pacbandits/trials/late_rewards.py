@@ -28,8 +28,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate import Certificate, Ledger
+from pacbandits.certificate import Ledger
 from pacbandits.certificate.choosing import end_that_pays
+from pacbandits.certificate.making import claim_rank
 from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -103,7 +104,7 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
     latest, calls = trial.certify(seen, Ledger.of(log, predictions), favourite)
     if (end := end_that_pays(log, epsilon=trial.epsilon)) is not None:
         shorter, more = trial.certify(*_first_rounds(seen, there, end), favourite)
-        latest, calls = min(latest, shorter, key=_rank), calls + more
+        latest, calls = min(latest, shorter, key=claim_rank), calls + more
     best = latest
     if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
         best = latest if trial.epsilon == 0 and latest.certified else state.certificate
@@ -183,11 +184,6 @@ def _first_rounds(state: TrialState, there: Sequence[int], end: int) -> tuple[Tr
     log, predictions = state.log.take(rows), state.predictions[rows]
     cut = replace(state, log=log, predictions=predictions, scales=state.scales[:count], leaders=leaders)
     return cut, Ledger.of(log, predictions)
-
-
-def _rank(certificate: Certificate) -> tuple[float, float]:
-    """Sort key of certificates, smallest first: the certified ε, then the missing wealth."""
-    return certificate.certified_epsilon, certificate.threshold - certificate.value
 
 
 def _samplers(rounds: Sequence[PlayedRound], log: Log | None) -> tuple[tuple[Sampler, int], ...]:

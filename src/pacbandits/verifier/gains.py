@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import (
     CAP_SHARE,
     MAX_STAKE,
@@ -103,7 +103,7 @@ class GainRows:
     stakes: FloatArray
 
     @property
-    def counted(self) -> FloatArray:
+    def counted(self) -> BoolArray:
         """Which rounds (rounds,) count: those with a leader and a stake."""
         return (np.array(self.book.leaders.turns) != NOBODY) & (self.stakes[0] > 0)
 

@@ -26,6 +26,7 @@ from pacbandits.records import Log
 from pacbandits.records.log import number_units
 
 HASHES_AT_A_TIME = 2**20  # to save memory
+# Own copies of constants and functions of `certificate`, on purpose: the verifier shares no code with the maker.
 BUCKET_BITS = 16  # leading bits of a hash, by which ranks are found
 NOT_EARLY = -1
 REPEATED = (

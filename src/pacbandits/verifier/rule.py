@@ -56,6 +56,7 @@ from pacbandits.verifier.wealth import Wealth
 TRIAL_TOLD = "bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"
 TIED = "a tie between policies was broken before it was seen who does better, for the leader of round"
 MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may order otherwise
+# Own copy, on purpose, as is `fewest_to_teach`: the verifier shares no code with the maker.
 LATE_GROWTH_FACTOR = 2.0  # growth of the data after which a leader is chosen by a pass over rows not in memory
 
 Findings = tuple[list[str], list[str], list[str]]  # faults, checked facts, assumptions

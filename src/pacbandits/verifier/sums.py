@@ -43,6 +43,7 @@ from pacbandits.verifier.order import (
 from pacbandits.verifier.rule import NO_SAMPLE, LateRows, PolicyComparison, fewest_to_teach, gaps_to
 from pacbandits.verifier.wealth import Wealth, log_wealth
 
+# Own copies of constants and functions of `certificate.summed`, on purpose: the verifier shares no code with the maker.
 MAX_WEALTH_BITS = 36
 ROWS_OF_MAX_BITS = 2**25  # the logarithms of more rows might not fit into 64 bits
 MAX_WHOLE = 2.0**62  # of one row

@@ -302,7 +302,8 @@ class MemoryRows:
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
         scores, weights = gains.plain_scores(self.told, self.rounds, self.predictions), weights_of(self.told)
-        sums = np.bincount(self.rounds, weights=weights * scores, minlength=len(self.counts))
+        sums = np.zeros(len(self.counts))
+        np.add.at(sums, self.rounds, weights * scores)
         if self.told.known is None:
             return sums, centres_of(sums, self.counts * gains.counted)
         counted, centres = weights * gains.counted[self.rounds], np.zeros(len(self.counts))

@@ -9,9 +9,10 @@ import pytest
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.summed import limits
 from pacbandits.certificate.summed.limits import LIMITS, RELEASED_LIMITS
-from pacbandits.certificate.summed.survey import survey_certified, watched_rows
+from pacbandits.certificate.summed.survey import survey_certified
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
+from pacbandits.verifier import watched_rows
 from tests.certificate.summed.cases import KINDS, QUICK, SMALL, THREADS, by_sums
 
 

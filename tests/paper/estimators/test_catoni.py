@@ -10,9 +10,10 @@ from hypothesis import given
 from scipy.optimize import brentq
 from scipy.stats import binom
 from tests.examples import examples
+from tests.paper.catoni import catoni_radius
 
 from instances import seeds
-from pacbandits.confidence import catoni_radius, catoni_scale
+from pacbandits.confidence import catoni_scale
 from pacbandits.errors import InputError
 from pacbandits.paper.estimators import Cells, catoni_gaps, catoni_leads, catoni_means, regularised_gaps
 from pacbandits.records import Contexts, Log

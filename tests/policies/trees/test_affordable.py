@@ -106,9 +106,9 @@ def test_of_a_list_the_dear_ones_are_left_out() -> None:
 
 
 BAD = {
-    "trees:costs=0/1/2.5": "costs without budget restrict nothing",
-    "trees:budget=1": "a budget without costs restrict nothing",
-    "trees:costs=0/1,budget=1": "costs must be 3 numbers apart by /, one an action as in 0/1/2.5, got '0/1'",
+    "trees:costs=0/1/2.5": "costs needs budget",
+    "trees:budget=1": "a budget needs costs",
+    "trees:costs=0/1,budget=1": "such as 0/1/2.5; got '0/1'",
     "trees:costs=0/1/x,budget=1": "got '0/1/x'",
     "trees:costs=1/2/3,budget=0.5": "costs 0.5 or less on average over the known contexts; the cheapest costs 1",
     "trees:depth=3,costs=0/1/2,budget=0.5": "a budget is for trees of depth 2 at the most",

@@ -172,15 +172,15 @@ def test_names_of_any_kind_fit_into_a_spec() -> None:
 
 
 BAD = {
-    "trees:never=2:age<=45": "never without a fallback says nothing",
-    "trees:fallback=0": "a fallback without never says nothing",
-    "trees:never=2:age<=45,fallback=2": "cannot be barred itself",
-    "trees:never=2:age<45,fallback=0": "bars no action from 0 to 2 anywhere; write it as in 1:age<=25",
-    "trees:never=3:age<=45,fallback=0": "bars no action from 0 to 2",
+    "trees:never=2:age<=45": "never needs a fallback",
+    "trees:fallback=0": "a fallback needs never",
+    "trees:never=2:age<=45,fallback=2": "cannot be excluded itself",
+    "trees:never=2:age<45,fallback=0": "excludes none of the actions 0 to 2; write 1:age<=25",
+    "trees:never=3:age<=45,fallback=0": "excludes none of the actions 0 to 2",
     "trees:never=1:height<=45,fallback=0": "lack the feature 'height'",
     "trees:never=1:age=45,fallback=0": "the feature 'age' must hold labels",
-    "trees:never=1:age<=old,fallback=0": "'old' is no number that 'age' could be compared with",
-    "trees:never=1:age<=inf,fallback=0": "'inf' is no number that 'age'",
+    "trees:never=1:age<=old,fallback=0": "'old' is not a number to compare 'age' with",
+    "trees:never=1:age<=inf,fallback=0": "'inf' is not a number to compare 'age' with",
     "trees:never=1:age<=4,fallback=3": "fallback must be",
 }
 

@@ -127,7 +127,7 @@ BAD = (
     ({"codes": "!"}, "base64"),
     ({"codes": "AAAA"}, "bytes, not one a feature"),
     ({"counts": [0, 1]}, "must be above 0"),
-    ({"codes": "CQk="}, "a bin that there is not"),
+    ({"codes": "CQk="}, "a bin that does not exist"),
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.intervals import MAX_WHOLE
 from pacbandits.certificate.ledger import Against, AnyAgainst, LedgerRows, add_gaps, add_log_wealth
 from pacbandits.certificate.summed.arrangement import Arrangement
 from pacbandits.certificate.summed.limits import LIMITS
@@ -345,7 +346,6 @@ ROWS_OF_MAX_BITS = 2**25  # with more rows, the sum of logarithms might not fit 
 GAP_BITS, SQUARE_BITS = 24, 16
 MAX_GAP, MAX_SQUARE = 2.0**20, 2.0**40  # of a row; larger ones are cut, as they only serve to choose
 SIZE_SHIFT = 20  # bits dropped from the numbers whose sizes are added up to detect overflow
-MAX_WHOLE = 2.0**62
 MAX_SIZE_SUM = 2**62 >> SIZE_SHIFT
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import Certificate, Claim
+from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.conventions import has_fixed_split, has_rounds, settling_row, worth_leading
 from pacbandits.certificate.leaders import Leaders
@@ -497,14 +497,6 @@ def survey_certified(certificate: Certificate, source: Source, *, engine: Engine
     spec = c.learning.spec if c.learning is not None and c.learning.spared else None
     by_rows = c.ordered and not c.shuffled
     return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled, limits=c.limits)
-
-
-def watched_rows(certificate: Claim, log: Log) -> Log:
-    """Return the rows of a log on which a certificate's assumptions are tested: all, or every k-th."""
-    if not isinstance(certificate, Certificate) or not certificate.summed:
-        return log
-    step = -(-len(log) // certificate.limits.watched)
-    return log.take(np.arange(0, len(log), step)) if step > 1 else log
 
 
 def survey_for(

@@ -114,7 +114,7 @@ def block_threads(n_actions: int) -> int:
         InputError: If there are too many actions.
     """
     if n_actions > MOST_ACTIONS:
-        raise InputError(f"on a card there can be {MOST_ACTIONS} actions, got {n_actions}; use the engine 'stream'")
+        raise InputError(f"a GPU supports at most {MOST_ACTIONS} actions, got {n_actions}; use the engine 'stream'")
     return min(USUAL_SHARED_BYTES // (8 * (n_actions | 1)) // 32 * 32, MOST_THREADS)
 
 
@@ -192,7 +192,6 @@ def _tables(models: StepModels) -> tuple[Any, ...]:
 # Leaves of small trees for rows on the GPU, and sums of scores by parts of the rows.
 
 
-MOST_BINS = 256
 PART_BYTES = 64 * 1024  # for a block's cells
 
 

@@ -37,9 +37,9 @@ def why_not() -> str:
     try:
         able = int(cp.cuda.Device().compute_capability)
     except cp.cuda.runtime.CUDARuntimeError:  # there is no GPU, or no driver
-        return "no CUDA card was found; check nvidia-smi and the driver"
+        return "no CUDA GPU was found; check nvidia-smi and the driver"
     if able < LEAST_ABILITY:
-        return f"the card's compute capability is {able / 10}, and {LEAST_ABILITY / 10} is needed; use a newer one"
+        return f"the GPU's compute capability is {able / 10}, and {LEAST_ABILITY / 10} is needed; use a newer one"
     return ""
 
 

@@ -121,7 +121,7 @@ def cut_stretches(source: Source, card: Card, *, n_actions: int) -> list[Stretch
     return out
 
 
-INSTEAD = "the cores of this machine add up in its place"
+INSTEAD = "the CPU cores of this machine are used instead"
 
 
 @runtime_checkable
@@ -164,7 +164,7 @@ class CudaEngine:
                 return self._ask_card(source, question, what=what)
             except cupy().cuda.memory.OutOfMemoryError:
                 self.close()
-                self.fallback = "the memory of the card is too small for this log"
+                self.fallback = "the GPU's memory is too small for this log"
                 self._remark(self.fallback)
         return self.local.ask(source, question, what=what)
 

@@ -68,11 +68,6 @@ class PairJob:
     lanes: int
     own: int
 
-    @property
-    def table_bytes(self) -> int:
-        """The size of its cells in shared memory."""
-        return self.bins * 2 * self.lanes * 8
-
 
 def cell_bytes(shared_bytes: int, *, most_bins: int) -> int:
     """Return the bytes of cells in this much shared memory: at least those of 16 threads."""

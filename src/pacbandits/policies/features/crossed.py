@@ -99,8 +99,8 @@ class Category:
         own, labels = contexts.features[:, column], contexts.categories[column] or ()
         if len(self.labels) > len(labels) + MAX_LABELS_NEVER_MET:
             raise InputError(
-                f"{len(self.labels):,} labels of '{plain(self.feature)}' are spoken of, but the contexts have "
-                f"{len(labels):,}; use contexts like those that were learnt from"
+                f"{len(self.labels):,} labels of '{plain(self.feature)}' are in the feature map, but the contexts "
+                f"have {len(labels):,}; use contexts like those that were learnt from"
             )
         codes = [labels.index(label) if label in labels else -1 for label in self.labels[1:]]
         return [(own == code).astype(np.float64) for code in codes]

@@ -469,8 +469,12 @@ def linear(
     contexts: Contexts,
     *,
     n_actions: int,
-    levels: Annotated[int, About("the largest coefficient; 0: what suits how many there are", least=0, most=1000)] = 0,
-    oracle: Annotated[Literal["auto", "list", "milp", "search"], About("how the best linear policy is found")] = "auto",
+    levels: Annotated[
+        int, About("largest coefficient; 0 chooses it by the number of coefficients", least=0, most=1000)
+    ] = 0,
+    oracle: Annotated[
+        Literal["auto", "list", "milp", "search"], About("search method for the best linear policy")
+    ] = "auto",
 ) -> Linear:
     """Return the class of policies linear in the φ of these contexts, or else in their features."""
     if contexts.n_features == 0 and contexts.phi is None:

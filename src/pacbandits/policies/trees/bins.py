@@ -395,7 +395,7 @@ class KnownContexts:
             raise InputError(f"{given.name('codes')} has {len(raw)} bytes, not one a feature of {size} contexts")
         codes = np.frombuffer(raw, dtype=np.uint8).reshape(size, width).copy()
         if (codes >= np.array([feature.n_bins for feature in bins.features], dtype=np.int64)).any():
-            raise InputError(f"{given.name('codes')} tells of a bin that there is not")
+            raise InputError(f"{given.name('codes')} contains a bin that does not exist")
         if not (counts > 0).all():
             raise InputError(f"{given.name('counts')} must be above 0")
         return cls(bins, codes, counts, given.whole_number("n", least=1))

@@ -77,7 +77,9 @@ class ExcludedRegion:
         given.check_known(("action", "test", "holds"))
         test = read_test(given.fields("test", of="test"))
         if isinstance(test, IsMissing) or (isinstance(test, AtMost) and test.missing is not None):
-            raise InputError("a bar asks whether a number is at most another, or which label there is, and no more")
+            raise InputError(
+                "a constraint asks whether a number is at most another, or which label there is, and no more"
+            )
         return cls(given.whole_number("action"), test, given.flag("holds"))
 
 
@@ -85,7 +87,7 @@ def spell_bar(action: int, condition: str) -> str:
     """Return an action and a condition such as `age <= 25` in the form used in a spec."""
     found = _CONDITION.fullmatch(condition.strip())
     if found is None or found[2] in ("<", ">="):
-        raise InputError(f"--never '{plain(condition)}' says no place where an action is barred; {BAR_FORM}")
+        raise InputError(f"--never '{plain(condition)}' has no condition; {BAR_FORM}")
     sign = "=" if found[2] == "==" else found[2]
     return f"{action}:{quote(found[1], safe='')}{sign}{quote(found[3], safe='')}"
 
@@ -98,8 +100,8 @@ def check_label(words: str, contexts: Contexts) -> None:
     labels = contexts.categories[contexts.names.index(found[1])]
     if labels is not None and found[3] not in labels:
         raise InputError(
-            f"--never '{plain(words)}' speaks of '{plain(found[3])}', which '{plain(found[1])}' never is"
-            f"{nearest(found[3], labels)}"
+            f"--never '{plain(words)}' names '{plain(found[3])}', which is not a label of "
+            f"'{plain(found[1])}'{nearest(found[3], labels)}"
         )
 
 
@@ -113,8 +115,8 @@ def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> ExcludedRegi
     found = _CONDITION.fullmatch(condition.strip())
     if not action.strip().isdecimal() or int(action) >= n_actions or found is None or found[2] in ("<", ">="):
         raise InputError(
-            f"'{plain(words)}' bars no action from 0 to {n_actions - 1} anywhere; write it as in 1:age<=25 or "
-            "1:country=DE, several apart by semicolons"
+            f"'{plain(words)}' excludes none of the actions 0 to {n_actions - 1}; write 1:age<=25 or "
+            "1:country=DE, separated by semicolons"
         )
     sign = "=" if found[2] == "==" else found[2]
     feature, value = unquote(found[1]), unquote(found[3])
@@ -124,9 +126,7 @@ def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> ExcludedRegi
     try:
         return ExcludedRegion(int(action), AtMost(feature, float(value)), sign == "<=")
     except ValueError:
-        raise InputError(
-            f"'{plain(value)}' is no number that '{plain(feature)}' could be compared with; {BAR_FORM}"
-        ) from None
+        raise InputError(f"'{plain(value)}' is not a number to compare '{plain(feature)}' with; {BAR_FORM}") from None
 
 
 def graft(action: int, bars: Sequence[ExcludedRegion], fallback: int, path: Path) -> Node:
@@ -192,14 +192,14 @@ class Barred(PolicyClass):
         self.feature_names = tuple(dict.fromkeys((*policies.feature_names, *(bar.test.feature for bar in self.bars))))
         self.fallback = whole_number(fallback, name="fallback", most=self.n_actions - 1)
         if not 0 < len(self.bars) <= MAX_BARS:
-            raise InputError(f"from 1 to {MAX_BARS} bars are possible, got {len(self.bars)}")
+            raise InputError(f"from 1 to {MAX_BARS} excluded actions are possible, got {len(self.bars)}")
         for bar in self.bars:
             if bar.action >= self.n_actions:
-                raise InputError(f"a bar is of action {bar.action}, but actions go from 0 to {self.n_actions - 1}")
+                raise InputError(f"action {bar.action} is excluded, but actions go from 0 to {self.n_actions - 1}")
             if bar.action == self.fallback:
                 raise InputError(
-                    f"action {bar.action} is taken where others are barred, so it cannot be barred itself "
-                    f"({bar.describe()}); name another, --control NAME"
+                    f"action {bar.action} is used where others are excluded, so it cannot be excluded itself "
+                    f"({bar.describe()}); pass another --control NAME"
                 )
 
     def argmax(self, contexts: Contexts, scores: FloatArray) -> TreePolicy:
@@ -230,7 +230,7 @@ class Barred(PolicyClass):
         """
         if self.fallback not in kept:
             raise InputError(
-                f"action {self.fallback} is taken where others are barred, so that it cannot be withdrawn; stop the "
+                f"action {self.fallback} is used where others are excluded, so it cannot be withdrawn; stop the "
                 "experiment"
             )
         bars = [replace(bar, action=kept.index(bar.action)) for bar in self.bars if bar.action in kept]
@@ -452,7 +452,7 @@ def too_dear(budget: float, cheapest: float) -> InputError:
     """Return the error for a budget below the cost of the cheapest policy."""
     return InputError(
         f"no policy of the class costs {budget:g} or less on average over the known contexts; the cheapest costs "
-        f"{cheapest:.6g}: allow for that much, or for cheaper actions"
+        f"{cheapest:.6g}: raise the budget, or lower the costs"
     )
 
 
@@ -464,7 +464,7 @@ def read_costs(words: str, *, n_actions: int) -> Sequence[float]:
         found = [math.nan]
     if len(found) != n_actions or not all(map(math.isfinite, found)):
         raise InputError(
-            f"costs must be {n_actions} numbers apart by /, one an action as in 0/1/2.5, got '{plain(words)}'"
+            f"costs must be {n_actions} numbers separated by /, one per action, such as 0/1/2.5; got '{plain(words)}'"
         )
     return found
 
@@ -482,13 +482,13 @@ def shallow_or_deep(
     contexts: Contexts,
     *,
     n_actions: int,
-    depth: Annotated[int, About("how many questions a tree asks at the most", least=0, most=8)] = 2,
-    bins: Annotated[int, About("how many bins a number is cut into at the most", least=2, most=256)] = 32,
-    leaf: Annotated[float, About("the share of contexts that a leaf holds at the least", least=0, most=1)] = 0.0,
-    costs: Annotated[str, About("what each action costs, as in 0/1/2.5")] = "",
-    budget: Annotated[float, About("what a policy costs on average over the contexts, at the most")] = NO_BUDGET,
-    never: Annotated[str, About("actions that are barred, and where, as in 2:age<=25;1:country=DE")] = "",
-    fallback: Annotated[int, About("the action that is taken where another is barred", least=-1)] = NO_ACTION,
+    depth: Annotated[int, About("maximum number of questions on a path", least=0, most=8)] = 2,
+    bins: Annotated[int, About("maximum number of bins of a numeric feature", least=2, most=256)] = 32,
+    leaf: Annotated[float, About("minimum share of contexts in a leaf", least=0, most=1)] = 0.0,
+    costs: Annotated[str, About("cost of each action, such as 0/1/2.5")] = "",
+    budget: Annotated[float, About("maximum mean cost of a policy over the contexts")] = NO_BUDGET,
+    never: Annotated[str, About("excluded actions with conditions, such as 2:age<=25;1:country=DE")] = "",
+    fallback: Annotated[int, About("the action used where another is excluded", least=-1)] = NO_ACTION,
 ) -> PolicyClass:
     """Return trees that split numbers at the quantiles of these contexts, with the given constraints."""
     if contexts.n_features == 0:
@@ -498,13 +498,13 @@ def shallow_or_deep(
     bare = make_trees(cut, n_actions=n_actions, depth=depth, leaf=smallest)
     if (never == "") != (fallback == NO_ACTION):
         lacking, given = ("never", "a fallback") if never == "" else ("a fallback", "never")
-        raise InputError(f"{given} without {lacking} says nothing; write trees:never=1:age<=25,fallback=0")
+        raise InputError(f"{given} needs {lacking}; write trees:never=1:age<=25,fallback=0")
     made: Trees | DeepTrees | Barred = bare
     if never != "":
         made = Barred(bare, bars=read_bars(never, contexts, n_actions=n_actions), fallback=fallback)
     if (costs == "") != (budget == NO_BUDGET):
         lacking, given = ("costs", "a budget") if costs == "" else ("budget", "costs")
-        raise InputError(f"{given} without {lacking} restrict nothing; write trees:costs=0/1/2.5,budget=0.3")
+        raise InputError(f"{given} needs {lacking}; write trees:costs=0/1/2.5,budget=0.3")
     if costs == "":
         return made
     able = _check_exact(made, depth=depth, what="a budget")
@@ -551,8 +551,8 @@ def _check_exact(policies: PolicyClass, *, depth: int, what: str) -> PolicyClass
     if policies.searches_budgets:
         return policies
     raise InputError(
-        f"{what} is for trees of depth {MOST_EXACT_DEPTH} at the most, whose search is exact, and these have depth "
-        f"{depth}; take depth={MOST_EXACT_DEPTH}, or do without"
+        f"{what} is for trees of depth {MOST_EXACT_DEPTH} at the most, whose search is exact, and these have "
+        f"depth {depth}; take depth={MOST_EXACT_DEPTH}, or leave it out"
     )
 
 

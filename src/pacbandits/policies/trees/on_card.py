@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.engines.cuda.aggregations import MOST_BINS, SmallTree, add_by_part, leaves_of, root_values
+from pacbandits.engines.cuda.aggregations import SmallTree, add_by_part, leaves_of, root_values
 from pacbandits.engines.cuda.card import cupy
 from pacbandits.engines.cuda.engine import Parts, Stretch, Wanted
 from pacbandits.engines.cuda.pair_sums import Arranged, add_pair_sums, arrange, code_stride, mirror
-from pacbandits.policies.trees.bins import Bins
+from pacbandits.policies.trees.bins import MOST_BINS, Bins
 from pacbandits.policies.trees.histograms import side_totals
 from pacbandits.policies.trees.search import ALL_SPLITS, TREE_TIE_SHARE, best_stump, both_sides
 from pacbandits.policies.trees.tree_policy import Node, TreeSplit, branch, leaves
@@ -105,19 +105,13 @@ def best_tree_on_card(bins: Bins, arranged: Arranged, scores: Any) -> Node:
 
     It is the tree of `best_tree`, with the same comparison of values.
     """
-    cp, layout = cupy(), bins.layout
+    cp, layout, d = cupy(), bins.layout, len(bins.features)
     if bins.n_splits == 0:
         return int(np.argmax(cp.asnumpy(scores.sum(axis=0))))
     count = int(layout.starts[-1])
     sums = cp.zeros((count, count, int(scores.shape[1])), dtype=cp.int64)
     add_pair_sums(arranged, scores, sums)
     mirror(sums, layout.starts)
-    return best_by_sums_on_card(bins, sums)
-
-
-def best_by_sums_on_card(bins: Bins, sums: Any) -> Node:
-    """Return the best tree of depth at most 2 by the sums (all bins, all bins, A) over pairs of features."""
-    cp, layout, d = cupy(), bins.layout, len(bins.features)
     values = cp.asnumpy(
         root_values(
             sums,
