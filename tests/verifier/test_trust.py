@@ -8,6 +8,7 @@ import numpy as np
 
 import pacbandits as pb
 from pacbandits.certificate.certificate import ALIKE, APART, BEFORE, FIXED, ORDERED, SHUFFLED
+from pacbandits.verifier.rule import CLASS_GIVEN
 from pacbandits.verifier.trust import sort_rest
 
 TREES = "trees:depth=1"
@@ -37,6 +38,9 @@ def test_every_assumption_is_in_one_of_the_lists_once():
     assert f"{own}: whoever certified it could have chosen the class by the log" in rest.trusted
     listed = sort_rest(replace(certificate, learning=None), (), (FIXED, FIXED))
     assert sum(FIXED in one for one in listed.trusted) == 1
+    told = ("the policy class is what trees learns from the contexts that it says it was learnt from", CLASS_GIVEN)
+    for words, one in zip(told, sort_rest(certificate, told, ()).trusted, strict=False):
+        assert one.startswith(f"{words}: whoever certified it could have ")
 
 
 def test_the_way_of_proving_is_named_as_a_choice():

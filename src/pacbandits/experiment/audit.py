@@ -34,7 +34,7 @@ from pacbandits.trials.late_rewards import leaders_again
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, LEADERS_MULTIPLIERS, Trial
 from pacbandits.verifier import Verdict
-from pacbandits.verifier.rule import TRIAL_TOLD
+from pacbandits.verifier.rule import CLASS_GIVEN, TRIAL_TOLD
 
 # Comparison of a certificate with the event log: stakes, models, leaders, ε and part of δ.
 
@@ -168,7 +168,7 @@ PROPENSITY_ROUNDING = 1e-9
 MIN_SHARE_PROBABILITY = 1e-6  # of a holdout as far from its share, below which it is refused
 # Assumptions that an audit verifies: of all claims, and of claims of trials only (not of those made afterwards by a
 # rule).
-SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, BETS_FIXED, LED, TRIAL_TOLD)
+SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, CLASS_GIVEN, BETS_FIXED, LED, TRIAL_TOLD)
 DRAWN = ASSUMPTIONS[-1]  # verified once the seed is disclosed
 KEEPER = "whoever keeps the database"
 TRUE_RECORDS = (
@@ -272,7 +272,7 @@ def audit(
         whole = SealedTerms.of(record)
         terms, trusted = whole.before(record.claimed), list[str]()
         found += _wrong_rounds(record, whole)
-        found += _wrong_times(record, whole)
+        found += [] if found else _wrong_times(record, whole)  # which looks up the records that designs knew
         found += _wrong_people(record, whole)
         found += [] if found else _wrong_draws(record, whole)
         found += _wrong_rows(record, terms)

@@ -29,7 +29,7 @@ from pacbandits.certificate.certificate import (
 )
 from pacbandits.certificate.leaders import SINGLE_MOVING
 from pacbandits.records.log import KNOWN_REMARK
-from pacbandits.verifier.rule import TRIAL_TOLD
+from pacbandits.verifier.rule import CLASS_GIVEN, LEARNT_ELSEWHERE, TRIAL_TOLD
 
 COLLECTED, CERTIFIED, RAN = "whoever collected the log", "whoever certified it", "whoever ran the trial"
 # Who could have cheated, and how.
@@ -37,6 +37,7 @@ _CHEATS = {
     BEFORE: f"{COLLECTED} could have added to contexts what came after the action",
     ASSUMPTIONS[-1]: f"{COLLECTED} could have chosen actions by what they knew of people, and logged probabilities",
     FIXED: f"{CERTIFIED} could have chosen the class by the log",
+    CLASS_GIVEN: f"{CERTIFIED} could have chosen the class by the log",
     MODEL_GIVEN: f"{CERTIFIED} could have fitted the model to the log",
     ROUNDS: f"{COLLECTED} could have moved rows between rounds by what they earned",
     KNOWN_REMARK: f"{COLLECTED} could have dated rewards back",
@@ -48,6 +49,7 @@ _CHEATS = {
     LED: f"{RAN} could have chosen them after the rewards were seen",
     TRIAL_TOLD: f"{RAN} could have chosen them after the rewards were seen",
 }
+NAMED = f"{CERTIFIED} could have called another class by that name (--contexts rebuilds it)"
 # What no log could show: how the world is, and what the claim is about.
 _WORLD = (ALIKE, APART, INEXACT, UNITS_ALIKE, UNITS_COME, UNITS_VALUE, UNITS_FIRST)
 
@@ -66,7 +68,8 @@ class Rest(NamedTuple):
 def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str]) -> Rest:
     """Return what a claim rests on, of the lines that a verdict trusts and the assumptions that are left."""
     own = claim.learning.assumption if isinstance(claim, Certificate) and claim.learning is not None else None
-    cheats = _CHEATS if own is None else _CHEATS | {own: _CHEATS[FIXED]}
+    cheats = _CHEATS | {words: NAMED for words in trusted if words.endswith(LEARNT_ELSEWHERE)}
+    cheats |= {} if own is None else {own: _CHEATS[FIXED]}
     lines = dict.fromkeys((*trusted, *(words for words in assumptions if words in cheats)))
     world = tuple(words for words in assumptions if words in _WORLD or words not in cheats)
     told = tuple(f"{words}: {cheats[words]}" if words in cheats else words for words in lines)
