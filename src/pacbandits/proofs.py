@@ -343,7 +343,7 @@ def save_certificate(
     whole = claim.to_json() | {
         "class": class_to_json(policies),
         "reading": dict(reading or {}),
-        **({} if record is None else {"record": dict(record)}),
+        **({} if record is None else {"record": _read_part({"record": record})}),
     }
     try:
         text = json_text(whole, indent=1, default=plain_number)

@@ -28,7 +28,7 @@ from pacbandits.experiment.stored_rows import NEVER, OUTCOME_KINDS, AssignmentRo
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Contexts, Log, Policy, RewardBounds
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts, check_log
 from pacbandits.records.log import KNOWN_REMARK, NOT_IN, digest_contexts, digest_log
 from pacbandits.trials.late_rewards import leaders_again
 from pacbandits.trials.protocol import Setting
@@ -257,6 +257,8 @@ def audit(
     instance(record, Record, name="record", remedy="read one by read_record")
     if certificate is not None:
         instance(certificate, Certificate, name="certificate")
+    contexts = None if contexts is None else check_contexts(contexts)
+    log = None if log is None else check_log(log)
     found, heads = _replay(record)
     last, count = (heads[-1] if heads else BEGINNING).hex(), len(heads)
     wanted = None if head is None else PublishedHead.parse(head)
