@@ -53,20 +53,16 @@ def found():
 @pytest.mark.parametrize(
     ("lead", "words"),
     [
-        ((0.01, 0.1, 0.2), "Use the rule below, which gives different people 2 different actions."),
-        (
-            (-0.05, 0.1, 0.2),
-            "The rule below, which gives different people 2 different actions, looks best, but may be no",
-        ),
-        ((-0.2, -0.05, 0.1), "for all that these data show: the rule below, which gives different people 2 different"),
+        ((0.01, 0.1, 0.2), "use the rule below."),
+        ((-0.05, 0.1, 0.2), "use the rule below. That it is better than"),
+        ((-0.2, -0.05, 0.1), "use the rule below. That it is better than"),
     ],
 )
 def test_what_to_do_goes_by_what_is_gained(found, lead, words):
     log, made, worth = found
     told = summarise(made, log, worth=replace(worth, over_best=Interval(*lead)), source="log.csv", outcome="reward")
     assert words in told.answer()[0]
-    if lead[1] < 0:
-        assert told.answer()[0].startswith(f"Give everybody {told.best_single}, ")
+    assert ("not proven" in told.answer()[0]) == (lead[0] < 0)
 
 
 def test_one_action_for_all_is_not_recommended_where_it_may_not_be_deployed(found):
@@ -75,8 +71,8 @@ def test_one_action_for_all_is_not_recommended_where_it_may_not_be_deployed(foun
     kept = replace(made, learning=Learning(spec, 300, "d", spared=0, in_order=True))
     bad = replace(worth, over_best=Interval(-0.2, -0.05, 0.1))
     told = summarise(kept, log, worth=bad, source="log.csv", outcome="reward")
-    assert told.answer()[0].startswith("Use the rule below")
-    assert "Give everybody" not in " ".join(told.answer())
+    assert "use the rule below, the best that keeps the restrictions" in told.answer()[0]
+    assert "for everyone" not in " ".join(told.answer())
 
 
 ASSURANCES = (
@@ -130,7 +126,7 @@ def test_an_empty_interval_is_said_to_be_empty_and_never_turned_round(found):
     for text in (page_of(told), report_markdown(told)):
         assert "+2 points (empty interval: the assumptions contradict the data)" in text
         assert "1.64" not in text
-    assert empty.to_json() == {"low": None, "estimate": 0.02, "high": None}
+    assert empty.to_json() == {"low": None, "estimate": 0.02, "high": None, "standard_error": None}
     assert repr(empty) == "Interval(empty, estimate=0.02)"
     assert odd.to_json()["alarms"] == list(odd.alarms) == list(told.alarms)
     assert page_of(told).count('class="span"') == 1  # of the rule, whose interval is not empty
@@ -140,14 +136,15 @@ def test_bounds_outside_the_range_of_rewards_make_an_empty_interval():
     """A value that would have to be above 1 contradicts what is assumed; it is not said to be 1."""
 
     class Above:
-        def below(self, kind, *, needed, sign=1.0):
-            return 1.2 if sign > 0 else -1.3
+        def wealth(self, kind, *, sign=1.0):
+            bound = 1.2 if sign > 0 else -1.3
+            return SimpleNamespace(bound=lambda needed: bound, standard_error=lambda falling: None)
 
         def estimate(self, kind):
             return 1.25
 
     facts = SimpleNamespace(reward_range=(0.0, 1.0), n_actions=2, samples=9, units=None)
-    made = compose_worth(Above(), facts, Confidence(0.05), experts=2)
+    made = compose_worth(Above(), facts, Confidence(0.05))
     assert made.value.empty
     assert made.alarms[0].startswith("an interval is empty")
 
@@ -234,16 +231,4 @@ def test_each_figure_says_which_rows_it_is_of_and_groups_are_told_by_rows_held_o
         assert "All rows as they stand in the log" in text
     union = pb.certify(log, pb.Trees.learn(people, n_actions=2, depth=0)).certificate
     assert pb.measure_worth(union, log).measured_by.endswith("the estimates may flatter it")
-    assert pb.evaluate(log, made.policy).measured_by == "all 1,500 rows"
-
-
-def test_no_action_is_pointed_out_where_another_is_recommended(found):
-    log, made, worth = found
-    kept, instead = (
-        summarise(made, log, worth=replace(worth, over_best=Interval(-0.2, gain, 0.3)), source="log.csv")
-        for gain in (0.1, -0.05)
-    )
-    assert ' chosen"' in page_of(kept)
-    assert instead.answer()[0].startswith(f"Give everybody {instead.instead}, ")
-    assert ' chosen"' not in page_of(instead)
-    assert re.search(rf"<h2>Best rule found .*always {instead.instead}\)</h2>", page_of(instead))
+    assert pb.evaluate(log, made.policy).measured_by == "1,244 of 1,500 rows"  # the first 256 tune the stakes

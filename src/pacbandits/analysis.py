@@ -28,9 +28,10 @@ from pacbandits.engines.registry import STREAM, using_engine
 from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.logs import read_log
+from pacbandits.logs.blocks import read_split
 from pacbandits.logs.data_set import FileSet, open_set
 from pacbandits.logs.readers import DataFrame, log_of
-from pacbandits.logs.reading_options import Reading, ReadingOptions
+from pacbandits.logs.reading_options import Reading, ReadingOptions, Split
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
@@ -199,7 +200,7 @@ def certify(
     *,
     action: str | None = None,
     reward: str | None = None,
-    split: str | Mapping[str, float] | None = None,
+    split: Split | None = None,
     propensity: str | None = None,
     reward_range: tuple[float, float] | None = None,
     clip: bool = False,
@@ -208,6 +209,8 @@ def certify(
     time: str | None = None,
     time_format: str | None = None,
     unit: str | None = None,
+    block: str | None = None,
+    order: str | None = None,
     features: Sequence[str] | None = None,
     without: Sequence[str] = (),
     keep: Sequence[str] = (),
@@ -232,7 +235,8 @@ def certify(
 
     Columns of a data frame or file; those that nothing names are features:
     action, reward: the columns of actions and of rewards (default: "action" and "reward").
-    split: the probabilities, if they were the same for everybody: "uniform", or {"a": 0.4, "b": 0.6}.
+    split: the probabilities, if they were the same for everybody: "uniform", or {"a": 0.4, "b": 0.6}; or those of each
+        block, {"north": {"a": 0.4, "b": 0.6}, …} or a CSV file with the columns block, action and probability.
     propensity: else the column with the probability of the action that was taken (default: "propensity").
     reward_range: the smallest and the largest possible reward, if not 0 and 1.
     clip: clip rewards to reward_range; the claim is then about the clipped reward.
@@ -241,6 +245,10 @@ def certify(
     time: the column by which rows are sorted; the certificate then relies on that order.
     time_format: how times in text are written, such as "%d/%m/%Y %H:%M", where that is ambiguous.
     unit: the column that identifies users who may return; evidence then counts users, not rows.
+    block: the column of the blocks, such as schools, within which actions were drawn: with the probabilities of the
+        split; without a split, so many of each action in each block as the data count. It is a feature of the reward
+        model, and of policies only if it is one of `keep` or `features`.
+    order: "none" if the order of the rows means nothing; changes along it are then not looked for.
     features, without: the columns to use as features; columns to leave out.
     keep: columns that stay features though they look like identifiers, outcomes or times.
     n_actions: the number of actions, if it is larger than the largest in the log and one more.
@@ -284,6 +292,7 @@ def certify(
         ordered=flag(ordered, name="ordered") or time is not None,
         shuffle=flag(shuffle, name="shuffle"),
         single=flag(single, name="single"),
+        block=withheld_block(reading),
         **improved_on(control, improve_on),
     )
     return analyse(log, reading, request, engine=engine, progress=progress)
@@ -291,7 +300,14 @@ def certify(
 
 def _reading(given: Mapping[str, Any]) -> Json:
     """Check the arguments of a function that say how data are read; return those that were given."""
-    return ReadingOptions(**{name: given[name] for name in Reading.__annotations__}).to_json()
+    asked: Any = {name: given[name] for name in Reading.__annotations__}
+    return ReadingOptions(**asked | {"split": read_split(asked["split"])}).to_json()
+
+
+def withheld_block(reading: Json) -> str | None:
+    """Return the column of blocks, if policies may not go by it."""
+    block: str | None = reading.get("block")
+    return None if block in (*reading.get("keep", ()), *reading.get("features", ())) else block
 
 
 def improved_on(control: str | None, improve_on: str | bool | None) -> dict[str, Any]:
@@ -390,13 +406,14 @@ def check_kept(log: Log, reading: Json, path: Path) -> None:
 def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon: float | None) -> bool:
     """Return whether files are read block by block: if an engine or several files are named, or one is large.
 
-    Rows that have to be sorted by time, or that belong to returning users, are all needed at once.
+    Rows that have to be sorted by time or counted in blocks, or that belong to returning users, are all needed at once.
     """
     path = paths[0]
     pattern = path.is_dir() or (not path.exists() and any(letter in str(path) for letter in "*?["))
     if engine is not None or len(paths) > 1 or pattern:
         return True
-    if reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
+    counted = "block" in reading and "split" not in reading
+    if counted or reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
         return False
     if parquet.suffix(path) in parquet.DELIMITERS:
         return path.stat().st_size >= MIN_STREAMED_BYTES
@@ -435,13 +452,15 @@ def evaluate(
     *,
     action: str | None = None,
     reward: str | None = None,
-    split: str | Mapping[str, float] | None = None,
+    split: Split | None = None,
     propensity: str | None = None,
     reward_range: tuple[float, float] | None = None,
     clip: bool = False,
     time: str | None = None,
     time_format: str | None = None,
     unit: str | None = None,
+    block: str | None = None,
+    order: str | None = None,
     features: Sequence[str] | None = None,
     without: Sequence[str] = (),
     keep: Sequence[str] = (),

@@ -262,7 +262,10 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
     """Return the verdict with tests of the assumptions on the log; alarms that the certificate lacks are faults."""
     if not verdict.good:
         return verdict
-    found, told = look(log), certificate.checks
+    told = certificate.checks
+    # Certificates made before remarks existed tell of an alarm, and it stays one.
+    remarked = isinstance(certificate, Certificate) and certificate.shuffled and any(one.remark for one in told)
+    found = look(log, shuffled=remarked)
     hidden = [one for one in found if one.alarm and one.kind not in {other.kind for other in told if other.alarm}]
     faults = [f"the certificate does not tell of {one.describe()}" for one in hidden]
     if told and not hidden and (len(told) != len(found) or not all(map(_same_find, told, found))):
@@ -274,7 +277,8 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
 def _same_find(told: AssumptionCheck, found: AssumptionCheck) -> bool:
     """Return whether two tests of a log agree, up to the rounding of another machine."""
     near = math.isclose(told.log_evidence, found.log_evidence, rel_tol=1e-6, abs_tol=1e-6)
-    return near and (told.kind, told.needed, told.alarm) == (found.kind, found.needed, found.alarm)
+    same = (told.kind, told.needed, told.alarm, told.remark) == (found.kind, found.needed, found.alarm, found.remark)
+    return near and same
 
 
 def check_expected(

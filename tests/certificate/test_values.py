@@ -11,8 +11,9 @@ import pytest
 from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, evaluate
 from pacbandits.certificate import Bets
 from pacbandits.certificate.certify import certify, measure_worth
-from pacbandits.certificate.conventions import EXPERT_STAKES, arrange
-from pacbandits.certificate.intervals import RowWeighing, _centres, bound_below
+from pacbandits.certificate.conventions import arrange
+from pacbandits.certificate.intervals import RowWeighing, _centres, wealth_of
+from pacbandits.certificate.stakes import Stakes, even_stakes, tuned_stakes
 from pacbandits.rewards import first_model, predict_by_round
 
 MEANS = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])
@@ -105,8 +106,9 @@ def crossings(runs: int, *, sign: float, split: float, mean: float, alpha: float
         )
         for end in range(look, rows + 1, look):
             here, bets = np.arange(end), Bets((STAKE,), (1.0,) * (end // look))
-            part = RowWeighing(log.take(here), predictions[here], weights[here], bets, np.ones(end, dtype=bool))
-            if sign * mean < bound_below(part, needed=math.log(1.0 / alpha), sign=sign):
+            stakes = Stakes(bets, (1.0,))
+            part = RowWeighing(log.take(here), predictions[here], weights[here], stakes, np.ones(end, dtype=bool))
+            if sign * mean < wealth_of(part, sign=sign).bound(math.log(1.0 / alpha)):
                 crossed += 1
                 break
     return crossed
@@ -140,29 +142,35 @@ def test_no_row_can_ruin_an_expert():
         propensities=np.tile([1e-6, 1 - 1e-6], (rows, 1)),
     )
     weights = np.tile([1.0, -1.0], (rows, 1))
-    part = RowWeighing(log, np.full((rows, 2), 0.9), weights, Bets(EXPERT_STAKES, (1.0,)), np.ones(rows, dtype=bool))
-    assert np.isfinite(bound_below(part, needed=3.0))
-    assert np.isfinite(bound_below(part, needed=3.0, sign=-1.0))
+    part = RowWeighing(log, np.full((rows, 2), 0.9), weights, even_stakes(1), np.ones(rows, dtype=bool))
+    assert np.isfinite(wealth_of(part).wealth).all()
+    assert np.isfinite(wealth_of(part, sign=-1.0).wealth).all()
     flipped = part._replace(log=replace(log, rewards=1.0 - log.rewards))
-    assert np.isfinite(bound_below(flipped, needed=3.0))
+    assert np.isfinite(wealth_of(flipped).wealth).all()
 
 
 def test_each_side_pays_for_its_experts_and_half_of_delta():
     log, policy = draw(1_000, 2), best_tree().argmax(Contexts.of([[0.0], [1.0]], names=["kind"]), MEANS)
     blocks, _ = arrange(log, ordered=False)
-    bets = Bets(EXPERT_STAKES, (1.0,) * (int(blocks.rounds.max()) + 1))
     weights = np.eye(3)[policy(blocks.contexts)]
     predictions = predict_by_round(blocks, first_model(blocks))
-    rows = RowWeighing(blocks, predictions, weights, bets, np.ones(len(blocks), dtype=bool))
-    needed = math.log(len(EXPERT_STAKES) * 2 / 0.05)
+    needed = math.log(2 / 0.05)
+    stakes = tuned_stakes(blocks, predictions, blocks.round_sizes, spared=0, nats=needed)
+    counted = stakes.bets.units[blocks.rounds] > 0
+    assert 0 < (~counted).sum() <= 256
+    rows = RowWeighing(blocks, predictions, weights * counted[:, None], stakes, counted)
     worth = evaluate(log, policy)
-    assert worth.value.low == pytest.approx(bound_below(rows, needed=needed))
-    assert worth.value.high == pytest.approx(-bound_below(rows, needed=needed, sign=-1.0))
+    for sign, end in ((1.0, worth.value.low), (-1.0, worth.value.high)):
+        found = wealth_of(rows, sign=sign)
+        assert end == pytest.approx(sign * found.bound(needed))
+        # The experts' wealth, by their shares, is what is needed at the bound.
+        each = found.shares * np.exp(found.wealth - sign * end * found.totals)
+        assert each.sum() == pytest.approx(math.exp(needed))
 
 
 def test_centres_are_of_earlier_rounds():
     blocks, _ = arrange(draw(1_000, 2), ordered=False)
-    bets = Bets(EXPERT_STAKES, (1.0,) * (int(blocks.rounds.max()) + 1))
+    bets = even_stakes(int(blocks.rounds.max()) + 1)
     counted, weights = np.ones(len(blocks), dtype=bool), np.tile([1.0, 0.0, 0.0], (len(blocks), 1))
     rows = RowWeighing(blocks, np.full((len(blocks), 3), 0.5), weights, bets, counted)
     later = np.where(blocks.rounds >= 2, 1 - blocks.rewards, blocks.rewards)

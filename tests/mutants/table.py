@@ -35,6 +35,7 @@ THRESHOLD = "certificate/test_certificate.py::test_the_threshold_is_a_union_over
 LEADERS = "certificate/test_leaders.py::test_"
 LED = "certificate/test_led_ville.py::test_no_expert_grows_rich_whoever_leads"
 STARTS = "certificate/test_starts.py::test_"
+GAINS = "certificate/test_gains.py::test_"
 SHARED_STARTS = "certificate/test_led_ville.py::test_all_starts_of_a_single_policy_share_what_there_is"
 MADE = f"{LEADERS}a_certificate_is_its_definition_and_verify_finds_the_same"
 PARTS = f"{LEADERS}certify_has_two_proofs_that_share_delta"
@@ -46,6 +47,7 @@ REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
 BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
+BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
 AUDIT = "experiment/audit.py"
@@ -154,6 +156,55 @@ THRESHOLDS = (
         "certificate/test_search.py",
     ),
     Mutant(
+        "the rows of counted blocks are read in the order of the file",
+        "logs/blocks.py",
+        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return np.arange(len(content))",
+        f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
+    ),
+    Mutant(
+        "sorted rows of counted blocks are not permuted",
+        "logs/blocks.py",
+        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return content",
+        f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
+    ),
+    Mutant(
+        "rows of counted blocks are shuffled after they were counted",
+        "certificate/conventions.py",
+        "    if says(log.remarks, COUNTED):\n        return log",
+        "    if False:\n        return log",
+        f"{BLOCKS}rows_of_counted_blocks_are_certified_in_the_order_in_which_they_were_counted",
+    ),
+    Mutant(
+        "rows of clusters are counted, and not clusters",
+        "logs/blocks.py",
+        "np.add.at(counts, (codes[first], actions[first]), 1)",
+        "np.add.at(counts, (codes, actions), 1)",
+        f"{BLOCKS}clusters_are_counted_and_not_their_rows",
+    ),
+    Mutant(
+        "counted blocks are not counted down",
+        "logs/blocks.py",
+        "left = counts[block] - (before - before[starts][block])",
+        "left = counts[block] - 0 * before",
+        f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
+    ),
+    Mutant(
+        "whether a row of a block counts depends on its own action",
+        "logs/blocks.py",
+        "ended = np.cumsum(low) - (np.cumsum(low) - low)[starts][block] > 0",
+        "ended = (np.cumsum(low) - (np.cumsum(low) - low)[starts][block] > 0) | (actions[rows] == 0)",
+        f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
+    ),
+    Mutant(
+        "drift along rows in the order of time is a remark",
+        "certificate/alarms.py",
+        "remark=shuffled and drift.by_rows and drift.found",
+        "remark=drift.by_rows and drift.found",
+        "certificate/test_alarms.py::test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs",
+    ),
+    Mutant(
         "every log is shuffled",
         "certificate/conventions.py",
         "return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())",
@@ -225,9 +276,9 @@ THRESHOLDS = (
     ),
     Mutant(
         "intervals of values pay for no experts",
-        "certificate/worth.py",
-        "needed = union_threshold(log_size=size, experts=experts, delta=one_side)",
-        "needed = union_threshold(log_size=size, experts=1, delta=one_side)",
+        "certificate/stakes.py",
+        "+ np.log(self.shares[usable])",
+        "+ 0.0 * np.log(self.shares[usable])",
         "certificate/test_values.py::test_each_side_pays_for_its_experts_and_half_of_delta",
     ),
     Mutant(
@@ -424,8 +475,8 @@ PAST = (
     Mutant(
         "leaders see their own block",
         "certificate/choosing.py",
-        "log.known_by(int(np.unique(log.rounds)[number]))",
-        "log.known_by(int(np.unique(log.rounds)[number]) + 1)",
+        "log.known_by(int(rounds[i]))",
+        "log.known_by(int(rounds[i]) + 1)",
         "certificate/test_certify.py::test_leaders_are_of_earlier_rounds_alone "
         "certificate/test_certify.py::test_who_leads_has_no_luck_left_on_the_rows_that_are_led",
     ),
@@ -519,6 +570,83 @@ PAST = (
         f"{STARTS}all_starts_that_there_can_be_share_delta {SHARED_STARTS}",
     ),
     Mutant(
+        "every candidate has all of δ",
+        "confidence.py",
+        "return 1.0 / candidates",
+        "return 1.0",
+        f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
+    ),
+    Mutant(
+        "the recommended policy has all of δ",
+        "certificate/certify.py",
+        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))",
+        "part = LEADERS_PART",
+        f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
+    ),
+    Mutant(
+        "rows that tune the stakes bet too",
+        "certificate/stakes.py",
+        "(scale,) * len(counts), spared=first)",
+        "(scale,) * len(counts), spared=spared)",
+        f"{GAINS}rows_that_tune_the_stakes_are_no_evidence",
+    ),
+    Mutant(
+        "a gain is recommended by its estimate",
+        "certificate/certificate.py",
+        "return best if best.low > 0 else None",
+        "return best if best.estimate > 0 else None",
+        f"{GAINS}one_policy_is_recommended_certified_and_exported",
+    ),
+    Mutant(
+        "gains are not compared with control",
+        "certificate/gains.py",
+        "Kind(against=control)",
+        "Kind()",
+        f"{GAINS}one_policy_is_recommended_certified_and_exported",
+    ),
+    Mutant(
+        "a certificate may be of another policy than the recommended",
+        "certificate/certificate.py",
+        "if self.improvement is not None and self.policy.to_json() != self.improvement.policy.to_json():",
+        "if False:",
+        f"{GAINS}a_certificate_of_another_policy_than_the_recommended_cannot_be_made",
+    ),
+    Mutant(
+        "folds test on the rows that they learnt from",
+        "certificate/choosing.py",
+        "held_out[j, inside] = values[inside, actions]",
+        "held_out[j, inside] = values[inside, each.argmax(tested_on, values[inside])(tested_on)]",
+        f"{GAINS}the_size_of_a_rule_is_chosen_on_rows_that_did_not_choose_it",
+    ),
+    Mutant(
+        "verify takes any gain",
+        "verifier/gains.py",
+        "if not one.low / c.unit <= max(low, -1.0) + MAX_GAIN_ROUNDING:",
+        "if False:",
+        f"{GAINS}forged_gains_are_refused",
+    ),
+    Mutant(
+        "verify takes any stakes on gains",
+        "verifier/gains.py",
+        "if found.spared != bets.spared or not near(found.scale, bets.scale):",
+        "if False:",
+        f"{GAINS}forged_stakes_on_gains_are_refused",
+    ),
+    Mutant(
+        "verify takes any candidates",
+        "verifier/gains.py",
+        "if [one.name for one in found.candidates] != names_due(c, policies):",
+        "if False:",
+        f"{GAINS}a_candidate_left_out_is_refused",
+    ),
+    Mutant(
+        "verify takes candidates' leaders by hindsight",
+        "verifier/rule.py",
+        "faults, ties = [*faults, *found[0]], [*ties, *found[1]]",
+        "faults, ties = faults, ties",
+        f"{GAINS}leaders_by_hindsight_are_refused",
+    ),
+    Mutant(
         "rows before the start bet too",
         "certificate/making.py",
         "np.array(self.leaders.counted, dtype=np.int64)",
@@ -547,11 +675,32 @@ PAST = (
         f"{STARTS}a_late_start_is_verified",
     ),
     Mutant(
-        "a state may tell of any start",
-        "trials/state_checks.py",
-        "_check(start in led.starts(counts), ",
-        "_check(True, ",
-        f"{STARTS}a_state_with_a_forged_start_is_refused",
+        "a replayed round may come out in any way",
+        "trials/saved_state.py",
+        "if not math.isclose(then, found, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING):",
+        "if False:",
+        "trials/test_saving.py::test_a_model_of_the_users_own_that_predicts_otherwise_is_noticed_by_the_figures",
+    ),
+    Mutant(
+        "a state may have rounds after its end",
+        "trials/saved_state.py",
+        "        if state.finished:\n",
+        "        if False:\n",
+        "trials/test_forged_states.py::test_rounds_after_the_end_are_refused",
+    ),
+    Mutant(
+        "an entry of a state may be altered",
+        "trials/saved_state.py",
+        "if not whole or seal != head:",
+        "if not whole:",
+        "trials/test_state_files.py::test_a_damaged_or_foreign_file_is_refused_in_one_line",
+    ),
+    Mutant(
+        "a run resumes with any random numbers",
+        "simulation/runs.py",
+        "if digest_log(again) != digest_log(log):",
+        "if False:",
+        "trials/test_forged_states.py::test_a_run_notices_rows_that_its_random_numbers_do_not_draw",
     ),
     Mutant(
         "small classes have leaders",
@@ -752,7 +901,7 @@ RECHECK = (
     Mutant(
         "verify takes a policy that is not of the class",
         "verifier/verify.py",
-        "if not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):",
+        "if own_rule and not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):",
         "if False:",
         "certificate/test_certify.py::test_another_policy_is_refused",
     ),
@@ -1043,6 +1192,27 @@ PAPER = (
         "+ 2.0 * gamma * costs",
         "+ 0.0 * gamma * costs",
         "paper/test_coda_oracle.py::test_the_width_is_in_the_gaps",
+    ),
+    Mutant(
+        "coda-oracle has all of log(1/δ_l) in its γ at a smaller scale",
+        "paper/coda_oracle.py",
+        "min(self.scale, 1.0) * self.confidence",
+        "self.confidence",
+        "paper/test_coda_oracle.py::test_the_width_is_in_the_gaps",
+    ),
+    Mutant(
+        "Frank–Wolfe through oracles loses the steps of a settling that was cut short",
+        "paper/frank_wolfe_oracle.py",
+        "and ascent.best_step == 0:",
+        "and ascent.best_step < 0:",
+        "paper/test_oracle_calls.py::test_one_inner_step_is_enough_for_the_bound",
+    ),
+    Mutant(
+        "a limit admits policies beyond it",
+        "paper/oracles.py",
+        "np.searchsorted(frontier.second, -limits)",
+        "np.searchsorted(frontier.second, -2.0 * limits)",
+        "paper/test_oracle_calls.py::test_a_step_at_limits_is_the_best_of_their_constrained_argmaxes",
     ),
     Mutant(
         "coda-oracle ends rounds too soon",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ import pacbandits as pb
 from pacbandits.certificate.certificate import Bets
 from pacbandits.certificate.certify import Request, certify, certify_survey
 from pacbandits.certificate.learning import LearntClass
-from pacbandits.certificate.summed import survey as laying
-from pacbandits.certificate.summed.survey import lay_out, survey
+from pacbandits.certificate.summed.leading import Leading
+from pacbandits.certificate.summed.survey import survey
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
 from pacbandits.logs.data_set import open_set
@@ -169,8 +169,9 @@ def test_leaders_that_the_rows_do_not_favour_are_noticed(monkeypatch):
     surveyed = survey(LogSource(log), engine=THREADS, spec=None, ordered=False, shuffle=False, limits=SMALL)
     learnt, model = LearntClass(policies, None), QUICK["model"]
     known = policies.argmax(log.contexts, means_of(log.contexts, 0.15))
-    for settle, good in ((None, True), (lambda number, leader, worth: known, False)):
-        monkeypatch.setattr(laying, "lay_out", partial(lay_out, settle=settle))
+    chosen = Leading.choose
+    for choose, good in ((chosen, True), (lambda self, leader, number: known, False)):
+        monkeypatch.setattr(Leading, "choose", choose)
         made = certify_survey(surveyed, learnt, Request(epsilon=0.2, model=model)).certificate
         verdict = rechecked(made, LogSource(log), policies, limits=SMALL, **QUICK)
         assert verdict.value == pytest.approx(made.value)

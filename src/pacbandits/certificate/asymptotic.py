@@ -58,6 +58,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Log, Policy, check_log
 from pacbandits.records.log import check_all_in, digest_log
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 from pacbandits.schema import Fields, Json
 
@@ -267,7 +268,7 @@ class AsymptoticCertificate(Claim):
         asked = (
             (FIXED if self.learning is None else self.learning.assumption, True),
             (ORDERED, self.ordered and not self.shuffled),
-            (SHUFFLED, self.shuffled),
+            (SHUFFLED, self.shuffled and not says(self.remarks, COUNTED)),
             (named, not self.complete),
             (INEXACT_SUPREMA, not self.exact),
         )
@@ -394,7 +395,7 @@ def certify_asymptotically(
         shuffled=shuffled,
         learning=learning,
         remarks=(*log.assumed, *_rarely_played(log)),
-        checks=look(log),
+        checks=look(log, shuffled=shuffled),
     )
 
 

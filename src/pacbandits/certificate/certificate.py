@@ -29,6 +29,7 @@ from pacbandits.records import Chosen, Log, Lottery, describe_chosen
 from pacbandits.records.log import digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
 from pacbandits.records.policy import call, check_names
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.records.text_files import MAX_COLUMNS
 from pacbandits.schema import Fields, Json, json_object
 
@@ -668,7 +669,7 @@ class Certificate(Claim):
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, self.by_rounds),
             (ORDERED, self.ordered and not self.shuffled),
-            (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled),
+            (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled and not says(self.remarks, COUNTED)),
             (BETS_FIXED, trusted),
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),

@@ -42,6 +42,7 @@ from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass, Searches, count_rows, foretell
+from pacbandits.policies.constraints import without_feature
 from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, check_log
@@ -58,7 +59,8 @@ class Request:
     """The arguments of `certify`.
 
     restrict: a function that returns the restrictions for a log. control: the name of the action that is today's
-    practice. improve: whether to prove the gain over it, and to recommend by that.
+    practice. improve: whether to prove the gain over it, and to recommend by that. block: the feature of the blocks of
+    a trial, which reward models may use and trees that are given by name may not.
     """
 
     policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
@@ -73,6 +75,7 @@ class Request:
     single: bool = False
     control: str | None = None
     improve: bool = True
+    block: str | None = None
 
     def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
         """Return the class with its restrictions; raise InputError if the log does not fit the request.
@@ -87,12 +90,16 @@ class Request:
             check_distance_or_best(log, self.epsilon)
         if self.control is not None:
             action_number(self.control, log, of="--control")
-        restrictions = self.restrictions if self.restrict is None else self.restrict(log)
-        if restrictions is None:
-            return self.policies
-        if not isinstance(self.policies, str):
-            raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
-        return instance(restrictions, Restrictions, name="restrictions").for_log(self.policies, log)
+        restrictions, policies = self.restrictions if self.restrict is None else self.restrict(log), self.policies
+        if restrictions is not None:
+            if not isinstance(policies, str):
+                raise InputError(
+                    "restrictions are for a class that is given by its name; give learn_class the whole spec"
+                )
+            policies = instance(restrictions, Restrictions, name="restrictions").for_log(policies, log)
+        if self.block in log.contexts.names and isinstance(policies, str):
+            policies = without_feature(policies, str(self.block))
+        return policies
 
 
 def action_number(name: str | None, log: Log, *, of: str) -> int | None:
@@ -321,7 +328,7 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         if found >= unit or (made.certified and found >= made.epsilon):
             break
         made = make(found)
-    made = replace(made, checks=look(read.watched))
+    made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
     made = made if model is None else made.with_remarks(MODEL_GIVEN)
     whole = CertifiedLog(made, policies, read, model)
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)

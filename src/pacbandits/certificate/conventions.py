@@ -39,6 +39,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
+from pacbandits.records.row_order import BY_BLOCK, COUNTED, says, stands_in_order
 from pacbandits.rewards.base import scrambled
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
@@ -74,10 +75,9 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     """Return a log in an order for sequential learning, if it has one; and whether its rows were shuffled.
 
     ordered: whether its rows stand in the order in which they occurred. shuffle: whether any order is valid; a log with
-    a fixed split, the same propensities in all rows, is shuffled by default.
+    a fixed split, the same propensities in all rows, or in all of a block, is shuffled by default.
     """
-    if ordered and shuffle:
-        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
+    ordered = stands_in_order(log.remarks, ordered=ordered, shuffle=shuffle)
     if (ordered or shuffle) and log.known is not None and not has_rounds(log):
         raise InputError(
             "the log tells that rewards came late, and has a single round, so that nothing tells which were known "
@@ -100,16 +100,24 @@ def has_rounds(log: Log) -> bool:
 
 
 def has_fixed_split(log: Log) -> bool:
-    """Return whether every row of a log has the same propensities, which are all known."""
+    """Return whether every row of a log, or of a block, has the same propensities, which are all known.
+
+    Counted blocks also have a random order, in which their rows stand already.
+    """
     known = log.least is None and log.known is None and log.repeats.max() == 1
+    if says(log.remarks, BY_BLOCK) or says(log.remarks, COUNTED):
+        return bool(known)
     return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())
 
 
 def shuffled(log: Log) -> Log:
     """Return the log with its rows in a fixed pseudo-random order that depends on their number alone.
 
-    Units are shuffled whole: the visits of each follow each other in their order.
+    Units are shuffled whole: the visits of each follow each other in their order. The rows of counted blocks stand in
+    the random order in which they were counted, and keep it.
     """
+    if says(log.remarks, COUNTED):
+        return log
     numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
     return log.take(np.argsort(scrambled(numbers.astype(np.uint64)), kind="stable"))
 

@@ -31,6 +31,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
 CONTRADICTION = (
@@ -370,13 +371,13 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
     units, (low, high) = facts.units is not None, facts.reward_range
     order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if rows.in_order else ()
     if rows.shuffled:
-        order = (UNITS_SHUFFLED if units else SHUFFLED,)
+        order = () if says(facts.assumed, COUNTED) else (UNITS_SHUFFLED if units else SHUFFLED,)
     basis = basic_assumptions(units=units, shuffled=rows.shuffled, in_order=rows.has_rounds or rows.in_order)
     sure = Confidence(
         wrong,
         shuffled=rows.shuffled,
         assumptions=(*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed),
-        checks=look(rows.watched),
+        checks=look(rows.watched, shuffled=rows.shuffled),
         measured_by=count_counted(by_round[decided.counted].sum(), facts.samples),
         constant=constant_action(policy),
     )

@@ -27,10 +27,12 @@ from pacbandits.cli.console import (
 from pacbandits.cli.log_options import (
     ActionColumn,
     Actions,
+    Block,
     Clip,
     Engine,
     Features,
     LeastPropensity,
+    Order,
     Position,
     PropensityColumn,
     RewardColumn,
@@ -212,6 +214,8 @@ def certify_log(
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
+    block: Block = None,
+    order: Order = None,
     features: Features = None,
     without: Without = None,
     epsilon: Annotated[
@@ -320,6 +324,7 @@ def certify_log(
     pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
     pacbandits certify test.csv --action variant --reward converted --propensity p --time shown_at --epsilon 0.01
     pacbandits certify visits.csv --action variant --reward bought --split uniform --unit user_id
+    pacbandits certify pupils.csv --action class --reward score --reward-range 0 100 --block school
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
     pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
@@ -328,7 +333,7 @@ def certify_log(
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
-    from pacbandits.analysis import Request, analyse, improved_on, is_streamed
+    from pacbandits.analysis import Request, analyse, improved_on, is_streamed, withheld_block
     from pacbandits.confidence import check_delta
     from pacbandits.planning import load_plan
     from pacbandits.report import certificate_document
@@ -356,6 +361,8 @@ def certify_log(
         time=time,
         time_format=time_format,
         unit=unit,
+        block=block,
+        order=order,
         columns=features,
         left_out=without,
         n_actions=actions,
@@ -382,6 +389,7 @@ def certify_log(
         ordered=ordered or time is not None,
         shuffle=shuffle,
         single=single,
+        block=withheld_block(reading),
         **improved,
     )
     if asymptotic:

@@ -11,8 +11,10 @@ import typer
 from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say_notices, show, status
 from pacbandits.cli.log_options import (
     ActionColumn,
+    Block,
     Clip,
     Engine,
+    Order,
     PropensityColumn,
     RewardColumn,
     RewardRange,
@@ -60,6 +62,8 @@ def evaluate_policy(
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
+    block: Block = None,
+    order: Order = None,
     without: Without = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
@@ -102,6 +106,8 @@ def evaluate_policy(
         time=time,
         time_format=time_format,
         unit=unit,
+        block=block,
+        order=order,
         left_out=without,
     )
     check_engine(engine, scheduler=scheduler, workers=workers)

@@ -74,7 +74,8 @@ Split = Annotated[
     str | None,
     typer.Option(
         help="Assignment probabilities if they were the same for everyone, as in an A/B/n test: [cyan]uniform[/], or "
-        "one per action, [cyan]a=0.4,b=0.6[/]."
+        "one per action, [cyan]a=0.4,b=0.6[/]. With [cyan]--block[/] also a CSV file with the columns block, action "
+        "and probability."
     ),
 ]
 Time = Annotated[
@@ -98,6 +99,22 @@ Unit = Annotated[
         metavar="COLUMN",
         help="User ID column, if users return: rows of one user are not independent, so the analysis counts users "
         "instead of rows.",
+    ),
+]
+Block = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Block column (school, site), if actions were drawn within blocks: with the probabilities of "
+        "[cyan]--split[/]; without it, so many of each action in each block as the table counts. A feature of the "
+        "reward model; of policies only with [cyan]--features +COLUMN[/].",
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none",
+        help="[cyan]none[/] if the order of rows in the file means nothing: drift along it is then not looked for.",
     ),
 ]
 Features = Annotated[
@@ -158,12 +175,14 @@ def reading_options(
 
     columns, left_out: features and excluded columns, separated by commas.
     """
+    from pacbandits.logs.blocks import read_split
     from pacbandits.logs.reading_options import ReadingOptions
 
     count = given.get("n_actions")
     if count is not None and count < 1:
         raise InputError(f"--actions must be 1 or more, got {count}")
-    options = ReadingOptions(**given)
+    asked: Any = {**given, "split": read_split(given.get("split"))}
+    options = ReadingOptions(**asked)
     if left_out is not None:
         options = replace(options, without=tuple(map(str.strip, left_out.split(","))))
     if columns is not None:

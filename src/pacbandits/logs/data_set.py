@@ -16,6 +16,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import entries, path_of, texts
 from pacbandits.engines.base import ROWS_PER_BLOCK, even_stripes, log_of_contexts
 from pacbandits.errors import ROW, InputError, RowError, count_of, plain
+from pacbandits.logs.blocks import Blocks, declared_shares
 from pacbandits.logs.log_table import PROPENSITY_PREFIX, pop_least
 from pacbandits.logs.raw_log import Whole, check_played, least_propensities, of_two_actions, pop_rewards, unit_rewards
 from pacbandits.logs.reading_options import ReadingOptions
@@ -63,6 +64,7 @@ class Recipe:
     numbers: the numbers that labels spell, by column.
     shares (A,): the propensities, if they are constant and not in every row; or None.
     each: the columns of one action's propensities each, by the actions' numbers.
+    by_block: the propensities (A,) of each block, if they were declared so; or None.
     """
 
     options: ReadingOptions
@@ -74,6 +76,7 @@ class Recipe:
     numbers: dict[str, dict[str, float]]
     shares: FloatArray | None
     each: tuple[str, ...]
+    by_block: dict[str, FloatArray] | None = None
 
     @classmethod
     def of(cls, parts: Parts, survey: Survey, options: ReadingOptions) -> Recipe:
@@ -96,11 +99,13 @@ class Recipe:
         called = _called(parts.kinds[own.action], own, survey, options)
         if called is not None:
             codes[own.action] = {label: k for k, label in enumerate(called)}
-        told = own.listed is not None or bool(own.each)
+        told = own.listed is not None or bool(own.each) or options.by_block is not None
         fixed = not told and log.least is None and not (log.propensities != log.propensities[0]).any()
         read = {*(dates[name].column if name in dates else name for name in features), own.action, own.reward}
         read |= {own.played} if not told and not fixed else set()
         read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN}
+        read |= {options.block} if options.by_block is not None else set()
+        names = log.action_names or tuple(str(number) for number in range(log.n_actions))
         return cls(
             options=options,
             own=own,
@@ -111,6 +116,7 @@ class Recipe:
             numbers=numbers,
             shares=log.propensities[0].copy() if fixed else None,
             each=tuple(f"{PROPENSITY_PREFIX}{name}" for name in called or range(log.n_actions)) if own.each else (),
+            by_block=None if options.by_block is None else declared_shares(options.by_block, names),
         )
 
     def make(self, table: Columns, cells: CellNames) -> Log:
@@ -123,6 +129,9 @@ class Recipe:
 
     def _make(self, table: Columns, n: int, cells: CellNames) -> Log:
         own, options = self.own, self.options
+        blocks = None
+        if self.by_block is not None and options.block is not None:
+            blocks = Blocks.of(table[options.block], options.block, cells).propensities(self.by_block, cells)
         for name, values in self.numbers.items():
             if name in table:
                 table[name] = _spelt(table[name], values, name)
@@ -131,7 +140,7 @@ class Recipe:
         earned, _ = pop_rewards(table, cells)
         rounds, repeats = pop_integers(table, "round", cells), pop_integers(table, "repeats", cells)
         ids = pop_integers(table, ID_COLUMN, cells)
-        propensities, least = self._propensities(table, actions, n, cells)
+        propensities, least = (blocks, None) if blocks is not None else self._propensities(table, actions, n, cells)
         rewards, _ = unit_rewards(
             earned, n=n, reward_range=options.reward_range, clip=options.clip, cells=cells, whole=_UNCOUNTED
         )

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, IntArray, floats, floats_or_missing, integers
 from pacbandits.checks import read_rate
 from pacbandits.errors import ROW, InputError, RowError, count_of, nearest, plain
-from pacbandits.logs.reading_options import ReadingOptions
+from pacbandits.logs.reading_options import MAX_SUM_ROUNDING, ReadingOptions
 from pacbandits.records.column_types import Counts
 from pacbandits.records.columns import (
     SOMEWHERE,
@@ -37,7 +37,6 @@ from pacbandits.records.text_files import NUMBER_BYTES, spell_bytes
 
 
 UNIFORM = "uniform"
-MAX_SUM_ROUNDING = 1e-6  # how far the shares of a split may sum from 1
 MIN_PLAYS = 10  # of each action, before constant propensities are taken for a split
 MIN_EXPECTED_PLAYS = 20  # of an action, for its absence to be no chance
 MAX_SHARE_ROUNDING = 1e-9  # relative: how far a constant propensity may vary

@@ -61,12 +61,15 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     format: parquet, csv, dsjson or open-bandit; by default from the file's suffix.
     reading: what the file does not say:
         action, reward, propensity: the columns that hold these, if they have other names.
-        split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`).
+        split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`); or
+            those of each block, by action.
         reward_range: the smallest and the largest possible reward, if not 0 and 1.
         clip: whether rewards beyond the range are clipped to it, which changes the outcome that is measured.
         time: the column with the time of each row, by which rows are sorted.
         time_format: the format of its times (`%d/%m/%Y`, for strptime), if it is ambiguous.
         unit: the column that identifies returning users; sample sizes then count users.
+        block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
+        order: "none" if the order of rows in the file means nothing.
         features, without: the feature columns, if not all others; columns to drop.
         keep: columns that stay features though they look like identifiers, outcomes, or the time.
         n_actions: the number of actions.

@@ -114,7 +114,7 @@ def survey(parts: Parts, options: ReadingOptions) -> Survey:
 def _check_there(parts: Parts, options: ReadingOptions) -> None:
     """Raise InputError if a column is missing, with the same message as for a table."""
     own = Own.of(parts, options)
-    told = (options.propensity, options.time, *(options.features or ()), *options.without)
+    told = (options.propensity, options.time, options.block, *(options.features or ()), *options.without)
     if all(name in parts.kinds for name in (own.action, own.reward, *told) if name is not None):
         return
     first = next(parts.read_rows(0, 1, list(parts.kinds), most=1))
@@ -135,6 +135,11 @@ def _check_possible(parts: Parts, options: ReadingOptions) -> None:
     if PHI_COLUMN in parts.kinds and is_list(parts.kinds[PHI_COLUMN]):
         raise InputError(f"features of actions (the column '{PHI_COLUMN}') are not streamed; {IN_MEMORY}")
     own = Own.of(parts, options)
+    if options.block is not None and options.split is None and not (own.played or own.listed or own.each):
+        raise InputError(
+            "blocks are counted with all rows at hand; name one file and leave out --engine, or declare the "
+            "probabilities of each block (--split blocks.csv)"
+        )
     numbers = [name for name in (own.played, *own.each, "least_propensity", "round", "repeats") if name in parts.kinds]
     for name in [*numbers, *([own.reward] if options.clip and own.reward in parts.kinds else [])]:
         if is_text(parts.kinds[name]):
@@ -172,7 +177,8 @@ class _Looking:
 
     def _told(self) -> set[str]:
         """Return the columns whose use was given, which are not identifiers."""
-        given = (self.options.action, self.options.reward, self.options.propensity, self.options.time)
+        asked = self.options
+        given = (asked.action, asked.reward, asked.propensity, asked.time, asked.block)
         return {name for name in given if name is not None}
 
     def _wanted(self) -> list[str]:
@@ -181,7 +187,8 @@ class _Looking:
         out: list[str] = []
         for name in self.parts.kinds:
             chosen = options.features is None or name in options.features
-            if name in own or is_own(name) or (chosen and name not in options.without) or is_counted(name):
+            used = name in own or name == options.block or is_own(name)
+            if used or (chosen and name not in options.without) or is_counted(name):
                 out.append(name)
         return out
 
@@ -194,7 +201,7 @@ class _Looking:
     def needed(self) -> list[str]:
         """Return the columns to read."""
         names = {*self.texts, *self.numbers, *self.clocks, *(end.name for end in self.ends), self.own.action}
-        names |= {self.options.time or self.own.action, self.own.reward}
+        names |= {self.options.time or self.own.action, self.options.block or self.own.action, self.own.reward}
         if self.propensities is not None and not self.propensities.is_done:
             names |= {*self.own.each, *([] if self.own.listed is None else [self.own.listed])}
         return [name for name in self.parts.kinds if name in names]
@@ -268,7 +275,8 @@ class _Looking:
             log,
             log.assumed,
             spelt={name: tuple(sorted(labels.codes)) for name, labels in self.texts.items() if not labels.overflowed},
-            fixed_split=same and (self.propensities is None or self.propensities.same),
+            fixed_split=(same or self.options.by_block is not None)
+            and (self.propensities is None or self.propensities.same),
             round_counts=dict(sorted(self.tally.rounds.items())),
             rounds_rise=self.tally.rising,
             samples=self.tally.samples,

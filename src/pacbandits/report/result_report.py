@@ -389,7 +389,14 @@ def worth_document(
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
     sure = IN_DOUBT if worth.alarms else sure
     sure += "; assuming that " + "; that ".join(worth.assumptions)
-    blocks = (*alarm_notes(worth.alarms), Section("policy", (Code(policy),)), Table((), tuple(rows)), Text(sure, "dim"))
+    remarks = tuple(Check("", "", check.describe()) for check in worth.checks if check.remark)
+    blocks: tuple[Block, ...] = (
+        *alarm_notes(worth.alarms),
+        Section("policy", (Code(policy),)),
+        Table((), tuple(rows)),
+        *((Checks(remarks),) if remarks else ()),
+        Text(sure, "dim"),
+    )
     return Document("", blocks)
 
 

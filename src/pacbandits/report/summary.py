@@ -561,7 +561,7 @@ def _checked(certificate: Certificate) -> list[Mark]:
     titles = {"drift": "Did anything change on the way?", "sample ratio": "Do the counts fit the split?"}
     return [
         Mark(
-            "red" if check.alarm else "green" if check.looked else "yellow",
+            "red" if check.alarm else "green" if check.looked and not check.found else "yellow",
             titles[check.kind],
             one_line(check.describe()),
         )

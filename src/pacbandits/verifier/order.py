@@ -24,6 +24,7 @@ from pacbandits.engines.base import count_blocks
 from pacbandits.errors import InputError
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
+from pacbandits.records.row_order import COUNTED, says
 
 HASHES_AT_A_TIME = 2**20  # to save memory
 # Own copies of constants and functions of `certificate`, on purpose: the verifier shares no code with the maker.
@@ -95,7 +96,7 @@ def order_log(log: Log, *, ordered: bool, shuffled: bool) -> Log:
         return log
     if log.repeats.max() > 1:
         raise InputError(REPEATED)
-    if shuffled:
+    if shuffled and not says(log.remarks, COUNTED):  # these were shuffled before they were counted
         log = log.take(np.argsort(hashed(_people(log).astype(np.uint64)), kind="stable"))
     ends = block_ends(log.n_units, shuffled=shuffled)
     return replace(log, rounds=np.searchsorted(ends, _people(log), side="right").astype(np.int64))

@@ -25,6 +25,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import Summation, summing
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.row_order import BY_BLOCK, says
 from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
 from pacbandits.verifier.figures import LeaderBook
 from pacbandits.verifier.gains import GainRows, centres_of
@@ -127,7 +128,8 @@ class LargeLog:
                 raise InputError("people who come back, late rewards and features of actions need all rows in memory")
             labels, which = np.unique(log.rounds, return_inverse=True)
             in_round = np.bincount(which, weights=log.repeats)
-            split = (log.propensities == log.propensities[0]).all() and log.least is None and log.repeats.max() == 1
+            same = says(log.remarks, BY_BLOCK) or (log.propensities == log.propensities[0]).all()
+            split = same and log.least is None and log.repeats.max() == 1
             beside: dict[str, Any] = {
                 "fixed_split": bool(split) and not has_rounds(log),
                 "round_counts": {int(label): int(count) for label, count in zip(labels, in_round, strict=True)},

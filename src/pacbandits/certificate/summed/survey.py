@@ -41,6 +41,7 @@ from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import summing
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.row_order import COUNTED, says, stands_in_order
 from pacbandits.rewards import RewardModel, first_model
 
 
@@ -153,12 +154,14 @@ def facts_of(source: Source) -> Facts:
 
 def can_be_streamed(log: Log) -> bool:
     """Return whether a certificate of a log needs only sums over its rows, in any order."""
-    return log.units is None and log.known is None and log.contexts.phi is None
+    counted = says(log.remarks, COUNTED)
+    return log.units is None and log.known is None and log.contexts.phi is None and not counted
 
 
 def _of_log(log: Log) -> Facts:
     if not can_be_streamed(log):
         what = "rewards came late" if log.known is not None else "people come back"
+        what = "the rows of blocks were counted" if says(log.remarks, COUNTED) else what
         what = "contexts have features for each action" if log.contexts.phi is not None else what
         raise InputError(f"{what}, which needs all rows at once; certify in memory, without --engine")
     numbers, which = np.unique(log.rounds, return_inverse=True)
@@ -185,8 +188,6 @@ def arrange_rows(
 
     spared: the number of rows that only teach, if rows have no order. early: the largest number of early rows.
     """
-    if ordered and shuffle:
-        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
     if facts.has_rounds:
         numbers, counts = facts.rounds, facts.round_counts
         if facts.rows > early and not facts.rounds_rise:
@@ -475,6 +476,7 @@ def survey(
     spec: of the class, if it is to be learnt from the first rows. digested: whether to compute the digest.
     """
     facts = facts_of(source)
+    ordered = stands_in_order(facts.assumed, ordered=ordered, shuffle=shuffle)
     fewest = 0 if spec is None or not learns(spec) else fewest_to_teach(spec)
     head = first_block(source)
     arrangement, shuffled = arrange_rows(

@@ -1,0 +1,267 @@
+"""The proven gain over control: bounds that hold, candidates that share δ, one policy everywhere, forgeries."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pacbandits as pb
+import pacbandits.certificate.certify as flow
+from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
+from pacbandits.certificate.certify import Request, certify_rows
+from pacbandits.certificate.choosing import validated_class
+from pacbandits.certificate.gains import improve_on
+from pacbandits.certificate.summed.limits import RowLimits
+from pacbandits.certificate.survey import LogInMemory
+from pacbandits.certificate.worth import decide_led, stakes_for
+from pacbandits.confidence import CONTROL_PART, candidate_part, recommended_part
+from pacbandits.engines import Local, LogSource
+from pacbandits.errors import InputError
+from pacbandits.policies.trees.classes import single_actions
+from pacbandits.policies.trees.tree_policy import TreePolicy
+from pacbandits.records import Contexts, Log
+from pacbandits.rewards import model_from_json
+from pacbandits.verifier import verify_rows
+
+NAMES = ("today", "new", "other")
+
+
+def draw(n: int, seed: int, *, lift: float = 0.0, by_person: float = 0.0, rate: float = 0.3) -> Log:
+    """A test of three actions with a fixed split: `new` lifts everybody, and by the first feature up or down."""
+    rng = np.random.default_rng([n, seed])
+    features = rng.normal(size=(n, 3))
+    means = np.full((n, 3), rate)
+    means[:, 1] += lift + by_person * np.sign(features[:, 0])
+    actions = rng.integers(3, size=n)
+    rewards = (rng.random(n) < means[np.arange(n), actions]).astype(float)
+    log = Log.of(Contexts.of(features), actions=actions, rewards=rewards, propensities=np.full((n, 3), 1 / 3))
+    return replace(log, action_names=NAMES)
+
+
+def certified(log: Log, **options):
+    return certify_rows(log, Request(**{"policies": "trees:depth=1,bins=8", "control": "today", **options}))
+
+
+@cache
+def better() -> tuple[Log, Certificate, pb.PolicyClass]:
+    """A log that proves that one action for everybody is better."""
+    log = draw(1500, 1, lift=0.3)
+    found = certified(log)
+    return log, found.certificate, found.policies
+
+
+def test_one_policy_is_recommended_certified_and_exported():
+    """What is better for all is proven to be; a rule where people differ; else control is kept."""
+    for log, chosen in (
+        (draw(1500, 1, lift=0.3), ONE_ACTION),
+        (draw(3000, 2, by_person=0.25), RULE),
+        (draw(900, 6, lift=0.03), CONTROL),
+    ):
+        result = pb.certify(log, "trees:depth=1,bins=8", control="today")
+        made = result.certificate
+        improvement = made.improvement
+        assert improvement.chosen in ({chosen, RULE} if chosen == ONE_ACTION else {chosen})
+        assert made.policy.to_json() == improvement.policy.to_json()
+        assert result.policy.chosen is made.policy
+        assert (result.gain is not None) == (chosen != CONTROL) == result.proven
+        assert result.verify().good
+        first = result.answer.splitlines()[0]
+        assert ("keep today" in first) == (chosen == CONTROL)
+        assert ("by at least" in first) == (chosen != CONTROL)
+    assert isinstance(made.policy, TreePolicy)
+    assert made.policy.root == 0
+
+
+def test_gains_are_proven_about_as_closely_as_an_ordinary_interval_of_half_of_the_rows():
+    log, made, _ = better()
+    best = made.improvement.recommended
+    means = [log.rewards[log.actions == a] for a in (0, 1)]
+    half = 1.645 * math.sqrt(sum(2.0 * one.var() / len(one) for one in means))
+    assert best.low > 0
+    assert best.estimate - best.low < 1.5 * half
+
+
+@pytest.mark.parametrize("lift", [0.0, 0.05])
+def test_false_gains_are_rare(lift):
+    """The bound of a candidate exceeds its true gain with probability δ at most, all candidates together."""
+    wrong, runs, delta = 0, 40, 0.3
+    for seed in range(runs):
+        made = certified(draw(500, 100 + seed, lift=lift), delta=delta, policies="trees:depth=0").certificate
+        wrong += any(one.low > (lift if one.policy.root == 1 else 0.0) for one in made.improvement.candidates)
+    assert wrong <= stats.binom.ppf(0.999, runs, delta)
+
+
+@pytest.mark.slow
+def test_false_gains_of_rules_are_rare():
+    """The same for rules that follow noise, with rare rewards: 400 logs at δ = 0.2."""
+    wrong, runs, delta = 0, 400, 0.2
+    for seed in range(runs):
+        made = certified(draw(700, seed, rate=0.05), delta=delta).certificate
+        wrong += any(one.low > 0 for one in made.improvement.candidates)
+    assert wrong <= stats.binom.ppf(0.99, runs, delta)
+
+
+def test_parts_of_delta_are_fixed_beforehand_and_sum_to_it():
+    assert 2 * candidate_part(2) == candidate_part(1) == 1.0
+    for candidates in (1, 2):
+        parts = candidates * recommended_part(control=False, candidates=candidates)
+        assert parts + recommended_part(control=True, candidates=candidates) == pytest.approx(1.0)
+    log, made, _ = better()
+    assert made.threshold == pytest.approx(-math.log(0.05 * 0.8 * (1 - CONTROL_PART) / 2))
+    kept = certified(draw(900, 3)).certificate
+    assert kept.threshold == pytest.approx(-math.log(0.05 * 0.8 * CONTROL_PART))
+    assert log.n_actions == 3
+
+
+def test_rows_that_tune_the_stakes_are_no_evidence():
+    log, made, policies = better()
+    survey = pb.certify(log, policies, control="today").found.survey
+    stakes = stakes_for(survey, model_from_json(made.model), spared=0, nats=-math.log(0.05 / 2))
+    assert stakes.bets.spared == made.improvement.spared == 1
+    assert stakes.bets.scales[0] == made.improvement.scale
+    own = made.improvement.recommended
+    decided, slack = decide_led(own.policy, own.leaders, stakes, survey.counts)
+    assert slack == 0
+    assert decided.counted.tolist() == [False, *(True,) * (len(survey.counts) - 1)]
+
+
+def test_sums_over_rows_prove_the_same_gains():
+    log = draw(3000, 4, by_person=0.25)
+    request = Request(policies="trees:depth=1,bins=8", control="today")
+    memory = certify_rows(log, request).certificate.improvement
+    found = certify_rows(LogSource(log), request, engine=Local("stream"), limits=RowLimits())
+    sums = found.certificate.improvement
+    assert sums.chosen == memory.chosen == RULE
+    for one, other in zip(sums.candidates, memory.candidates, strict=True):
+        assert other.low - 1e-3 < one.low <= other.low + 1e-9
+        assert one.estimate == pytest.approx(other.estimate, abs=1e-6)
+    verdict, _ = verify_rows(found.certificate, LogSource(log), found.policies, engine=Local("stream"))
+    assert verdict.good
+
+
+FORGERIES = {
+    "a larger gain": lambda c: replace(
+        c,
+        improvement=replace(
+            c.improvement, candidates=tuple(replace(o, low=o.low + 1e-3) for o in c.improvement.candidates)
+        ),
+    ),
+    "another estimate": lambda c: replace(
+        c,
+        improvement=replace(
+            c.improvement, candidates=tuple(replace(o, estimate=0.4) for o in c.improvement.candidates)
+        ),
+    ),
+    "stakes by hindsight": lambda c: replace(c, improvement=replace(c.improvement, scale=c.improvement.scale * 1.1)),
+    "all rows bet": lambda c: replace(c, improvement=replace(c.improvement, spared=0)),
+    "another control": lambda c: replace(c, improvement=replace(c.improvement, control=2)),
+}
+
+
+def refused(*names: str) -> bool:
+    """Return whether all these forgeries are refused, and the certificate itself is not."""
+    log, made, policies = better()
+    assert pb.verify(made, log, policies).good
+    return not any(pb.verify(FORGERIES[name](made), log, policies).good for name in names)
+
+
+def test_forged_gains_are_refused():
+    assert refused("a larger gain")
+
+
+def test_forged_estimates_and_controls_are_refused():
+    assert refused("another estimate", "another control")
+
+
+def test_forged_stakes_on_gains_are_refused():
+    assert refused("stakes by hindsight", "all rows bet")
+
+
+def test_a_candidate_left_out_is_refused(monkeypatch):
+    """All figures follow, but one candidate has all of δ: who looks first could choose which."""
+    log, _, policies = better()
+
+    def without_rule(rows, control, leaders, **options):
+        del leaders[RULE]
+        return improve_on(rows, control, leaders, **options)
+
+    monkeypatch.setattr(flow, "improve_on", without_rule)
+    verdict = pb.verify(certified(log, policies=policies).certificate, log, policies)
+    assert verdict.faults == ("the candidates are not those that certify compares with control",)
+
+
+def test_leaders_by_hindsight_are_refused(monkeypatch):
+    """All figures follow, but who leads among single actions was not chosen by the rows before."""
+    log, _, policies = better()
+    honest = LogInMemory.lead_single_actions
+
+    def lead(self, learnt, **options):
+        found = honest(self, learnt, **options)
+        return replace(found, policies=(TreePolicy(2, 3),), turns=tuple(min(turn, 0) for turn in found.turns))
+
+    monkeypatch.setattr(LogInMemory, "lead_single_actions", lead)
+    verdict = pb.verify(certified(log, policies=policies).certificate, log, policies)
+    assert len(verdict.faults) == 1
+    assert "not the policy that the rows before it favour" in verdict.faults[0]
+
+
+def test_a_certificate_of_another_policy_than_the_recommended_cannot_be_made():
+    _, made, _ = better()
+    with pytest.raises(InputError, match="not the one that its proven gains recommend"):
+        replace(made, policy=TreePolicy(0, 3))
+    given = json.loads(json.dumps(made.to_json()))
+    assert Certificate.from_json(given).to_json() == given
+    given["improvement"]["recommended"] = CONTROL
+    with pytest.raises(InputError, match="the recommendation is"):
+        Certificate.from_json(given)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"control": "todey"}, "todey.*did you mean.*today"),
+        ({"improve_on": "nothing"}, "nothing"),
+        ({"control": "today", "improve_on": "new"}, "'new'.*'today'"),
+        ({"improve_on": True}, "improve_on"),
+    ],
+)
+def test_a_control_that_is_no_action_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        pb.certify(better()[0], "trees:depth=0", **options)
+
+
+def test_without_a_control_or_where_none_is_wanted_nothing_changes():
+    log, *_ = better()
+    plain, off = (
+        pb.certify(log, "trees:depth=1,bins=8", **options)
+        for options in ({}, {"control": "today", "improve_on": False})
+    )
+    assert plain.certificate.improvement is off.certificate.improvement is None
+    assert plain.epsilon == off.epsilon
+    assert plain.gain is None
+    assert plain.proven
+
+
+def test_a_restricted_class_has_no_single_action_as_a_candidate():
+    log = draw(3000, 5, by_person=0.25)
+    restrictions = pb.Restrictions(max_treated=0.7, control="today")
+    made = pb.certify(log, "trees:depth=1,bins=8", control="today", restrictions=restrictions).certificate
+    assert [one.name for one in made.improvement.candidates] == [RULE]
+
+
+def test_the_size_of_a_rule_is_chosen_on_rows_that_did_not_choose_it():
+    """Noise makes no rule; an effect that differs between people does."""
+    people = draw(1000, 6).contexts
+    trees = pb.Trees.learn(people, n_actions=3, depth=2, bins=16)
+    half = np.full((1000, 3), 0.3)
+    depths = [validated_class(draw(1000, seed), half, trees).depth for seed in range(6)]
+    assert np.mean(np.array(depths) == 0) >= 0.5
+    assert validated_class(draw(1000, 7, by_person=0.28), half, trees).depth >= 1
+    assert [each.depth for each in trees.simpler()] == [0, 1]
+    assert single_actions(3).simpler() == ()
