@@ -29,6 +29,8 @@ _PYTHON_NAMES = {
     "actions": "n_actions",
     "clip": "clip=True",
     "fresh": "fresh=True",
+    "guardrail": "guardrails",
+    "metric": "metrics",
 }  # exceptions: the others only replace dashes by underscores
 _for_command: ContextVar[bool] = ContextVar("for_command", default=False)
 
@@ -45,7 +47,8 @@ def spelling_options() -> Generator[None]:
 
 def option_of(argument: str) -> str:
     """Return the command-line option for a Python argument."""
-    return "--actions" if argument == "n_actions" else f"--{argument.replace('_', '-')}"
+    named = {"n_actions": "actions", "metrics": "metric", "guardrails": "guardrail"}
+    return f"--{named.get(argument, argument).replace('_', '-')}"
 
 
 def spell_arguments(message: str) -> str:

@@ -47,6 +47,7 @@ REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
 BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
+CONTENT = "certificate/test_content_order.py::test_"
 BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
@@ -172,8 +173,8 @@ THRESHOLDS = (
     Mutant(
         "rows of counted blocks are shuffled after they were counted",
         "certificate/conventions.py",
-        "    if says(log.remarks, COUNTED):\n        return log",
-        "    if False:\n        return log",
+        "    if not says(log.remarks, COUNTED):  # these stand",
+        "    if True:  # these stand",
         f"{BLOCKS}rows_of_counted_blocks_are_certified_in_the_order_in_which_they_were_counted",
     ),
     Mutant(
@@ -214,9 +215,9 @@ THRESHOLDS = (
     Mutant(
         "a log of a fixed split is in order as it stands",
         "certificate/conventions.py",
-        "in_blocks(shuffled(log), planned_ends(log.n_units))",
-        "in_blocks(log, planned_ends(log.n_units))",
-        "certificate/test_arranging.py::test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates",
+        "sorted_by_content(log) if by_content",
+        "log if by_content",
+        f"{CONTENT}any_permutation_of_a_log_gives_the_same_certificate",
     ),
     Mutant(
         "a leader that stays was chosen by later rows too",
@@ -258,7 +259,70 @@ THRESHOLDS = (
         "certificate/conventions.py",
         "else number_units(log.units)\n    return log.take",
         "else np.arange(len(log))\n    return log.take",
+        "verifier/test_order.py::test_a_log_in_memory_is_ordered_alike",
+    ),
+    Mutant(
+        "an order by content tears the visits of a person apart",
+        "certificate/content_order.py",
+        "    if log.units is None:\n        return order_items(digests)",
+        "    if True:\n        return order_items(digests)",
         f"{UNITS}units_are_shuffled_and_none_is_left_out",
+    ),
+    Mutant(
+        "the key of the order does not depend on the rows",
+        "certificate/content_order.py",
+        "hashlib.blake2b(ranked.data, digest_size=KEY_BYTES)",
+        "hashlib.blake2b(b'', digest_size=KEY_BYTES)",
+        f"{CONTENT}the_key_depends_on_every_row",
+    ),
+    Mutant(
+        "verify takes a key that does not depend on the rows",
+        "verifier/content_order.py",
+        "key = blake2b(data, digest_size=KEY_BYTES)",
+        "key = blake2b(b'', digest_size=KEY_BYTES)",
+        f"{CONTENT}the_key_depends_on_every_row",
+    ),
+    Mutant(
+        "copies of a row have one place, and clump",
+        "certificate/content_order.py",
+        "copies = _copies(ranked)",
+        "copies = np.zeros(len(ranked), dtype=np.uint64)",
+        f"{CONTENT}equal_rows_are_spread_and_do_not_clump",
+    ),
+    Mutant(
+        "for verify, copies of a row have one place",
+        "verifier/content_order.py",
+        "for copy, item in enumerate(equals)",
+        "for copy, item in ((0, one) for one in equals)",
+        f"{CONTENT}equal_rows_are_spread_and_do_not_clump",
+    ),
+    Mutant(
+        "rewards have no part in a row's contents",
+        "certificate/content_order.py",
+        "columns += [log.actions.astype(np.uint64), _bits(log.rewards), ",
+        "columns += [log.actions.astype(np.uint64), _bits(0.0 * log.rewards), ",
+        f"{CONTENT}each_part_of_a_row_is_part_of_its_digest",
+    ),
+    Mutant(
+        "verify takes the order of the file",
+        "verifier/order.py",
+        "log_by_content(log) if by_content",
+        "log if by_content",
+        f"{CONTENT}verify_derives_the_order_again_and_refuses_any_other[None]",
+    ),
+    Mutant(
+        "by sums, verify takes the order of the file",
+        "verifier/order.py",
+        "order = place_by_digest(words_of_rows(",
+        "order = np.arange(n)\n    _ = place_by_digest(words_of_rows(",
+        f"{CONTENT}verify_derives_the_order_again_and_refuses_any_other[threads]",
+    ),
+    Mutant(
+        "verify does not say that the order of an older certificate is taken on trust",
+        "verifier/verify.py",
+        "trusted = (*trusted, ORDER_TRUSTED)",
+        "trusted = (*trusted,)",
+        "stored/test_stored.py::test_a_certificate_of_the_version_that_shuffled_row_numbers_says_what_it_trusts",
     ),
     Mutant(
         "who taught the class bets at the next visit",
@@ -1023,6 +1087,12 @@ RECHECK = (
                 "columns, _phi(log.contexts))",
                 "columns)",
                 "records/test_phi.py::test_the_digest_of_a_log_sees_phi",
+            ),
+            (
+                "metrics",
+                "*known, *_metrics(log))",
+                "*known)",
+                "records/test_metrics.py::test_digests_cover_metrics_and_no_others_change",
             ),
             (
                 "shapes",
@@ -2132,9 +2202,16 @@ SUMS = (
     Mutant(
         "by sums: shuffled rows are in other blocks than in memory",
         "certificate/summed/arrangement.py",
+        "rounds[order] = np.repeat(np.arange(len(ends))",
+        "rounds[:] = np.repeat(np.arange(len(ends))",
+        f"{SUMMED_ROWS}shuffled_rows_count_as_in_memory",
+    ),
+    Mutant(
+        "by sums: rows of an older certificate are in other blocks than in memory",
+        "certificate/summed/arrangement.py",
         '_scrambled(start, len(block)), side="right")',
         '_scrambled(start, len(block)), side="left")',
-        f"{SUMMED_ROWS}shuffled_rows_count_as_in_memory",
+        "verifier/test_order.py::test_rows_read_by_an_engine_are_ordered_alike[700-hashes]",
     ),
     Mutant(
         "by sums: rows without an order count once however often they occurred",

@@ -34,6 +34,7 @@ from dataclasses import replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.content_order import sorted_by_content
 from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
@@ -87,11 +88,18 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     return rearrange(log, ordered=ordered or apart, shuffle=apart), apart
 
 
-def rearrange(log: Log, *, ordered: bool, shuffle: bool) -> Log:
-    """Return the log in the order that a certificate states: in blocks of its rows, or of its shuffled rows."""
+def rearrange(log: Log, *, ordered: bool, shuffle: bool, by_content: bool = True) -> Log:
+    """Return the log in the order that a certificate states: in blocks of its rows, or of its shuffled rows.
+
+    by_content: whether a shuffle is by the contents of rows; False for certificates of earlier versions.
+    """
     if not ordered:
         return first_visits(log) if has_rounds(log) else log
-    return in_blocks(shuffled(log), planned_ends(log.n_units)) if shuffle else in_blocks(log)
+    if not shuffle:
+        return in_blocks(log)
+    if not says(log.remarks, COUNTED):  # these stand in the random order in which they were counted
+        log = sorted_by_content(log) if by_content else shuffled_by_number(log)
+    return in_blocks(log, planned_ends(log.n_units))
 
 
 def has_rounds(log: Log) -> bool:
@@ -110,14 +118,11 @@ def has_fixed_split(log: Log) -> bool:
     return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())
 
 
-def shuffled(log: Log) -> Log:
-    """Return the log with its rows in a fixed pseudo-random order that depends on their number alone.
+def shuffled_by_number(log: Log) -> Log:
+    """Return the log in the order of certificates of earlier versions, which depends on the numbers of rows alone.
 
-    Units are shuffled whole: the visits of each follow each other in their order. The rows of counted blocks stand in
-    the random order in which they were counted, and keep it.
+    Whoever writes the file can choose that order. Units are shuffled whole: the visits of each follow each other.
     """
-    if says(log.remarks, COUNTED):
-        return log
     numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
     return log.take(np.argsort(scrambled(numbers.astype(np.uint64)), kind="stable"))
 

@@ -133,19 +133,20 @@ class Kind(NamedTuple):
     """A kind of coefficients u: the policy's, the policy's less 1 at an action (its gain), or 1 at an action alone.
 
     of_policy: whether the policy's coefficients count.
-    against: the action from which 1 is subtracted.
+    against: the action from which 1 is subtracted, or `times`.
     alone: the action that has 1.
     """
 
     of_policy: bool = True
     against: int | None = None
     alone: int | None = None
+    times: float = 1.0
 
     def weights(self, own: FloatArray, counted: BoolArray) -> FloatArray:
         """Return u (n, A), given the policy's; counted (n,): the rows that count for θ."""
         out = own.copy() if self.of_policy else np.zeros_like(own)
         if self.against is not None:
-            out[counted, self.against] -= 1.0
+            out[counted, self.against] -= self.times
         if self.alone is not None:
             out[counted, self.alone] = 1.0
         return out
@@ -241,6 +242,10 @@ class Weighable(Protocol):
 
     def predict_early(self, model: RewardModel) -> FloatArray:
         """Return the predictions (n, A) for the early rows, each made before its round."""
+        ...
+
+    def for_metric(self, name: str) -> Weighable:
+        """Return the same rows in the same order with a metric as their reward."""
         ...
 
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> Weighing:

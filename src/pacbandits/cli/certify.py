@@ -32,6 +32,7 @@ from pacbandits.cli.log_options import (
     Engine,
     Features,
     LeastPropensity,
+    Metrics,
     Order,
     Position,
     PropensityColumn,
@@ -101,6 +102,16 @@ Control = Annotated[
         metavar="ACTION",
         help="The action that means no treatment. The gain over it is reported, and it is used where another action "
         "is excluded.",
+    ),
+]
+
+Guardrails = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--guardrail",
+        metavar="WORDS",
+        help="How much worse than --control the policy may be in a metric: [cyan]'returned <= control + 0.01'[/], "
+        "[cyan]'minutes >= control - 2'[/] or [cyan]'minutes >= control * 0.98'[/]. May be repeated.",
     ),
 ]
 
@@ -209,6 +220,8 @@ def certify_log(
     reward_range: RewardRange = None,
     clip: Clip = False,
     control: Control = None,
+    metric: Metrics = None,
+    guardrail: Guardrails = None,
     improve_on: ImproveOn = None,
     best_only: BestOnly = False,
     time: Time = None,
@@ -336,6 +349,7 @@ def certify_log(
     from pacbandits.analysis import Request, analyse, improved_on, is_streamed, withheld_block
     from pacbandits.confidence import check_delta
     from pacbandits.planning import load_plan
+    from pacbandits.records.metrics import read_guardrails
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
@@ -347,6 +361,8 @@ def certify_log(
         raise InputError("--report needs a proof, and --asymptotic makes none; leave one of them out")
     if asymptotic and engine is not None:
         raise InputError("--asymptotic needs all rows in memory; leave out --engine")
+    if asymptotic and guardrail:
+        raise InputError("--guardrail needs a proof, and --asymptotic makes none; leave one of them out")
     check_output(certificate)
     check_output(report)
     check_report(report)
@@ -368,6 +384,7 @@ def certify_log(
         n_actions=actions,
         least_propensity=least_propensity,
         position=position,
+        metrics=metric or (),
     )
     _check_contexts(contexts, log)
     improved = improved_on(control, False if best_only else improve_on)
@@ -391,6 +408,7 @@ def certify_log(
         single=single,
         block=withheld_block(reading),
         **improved,
+        guardrails=read_guardrails(guardrail or ()),
     )
     if asymptotic:
         certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)

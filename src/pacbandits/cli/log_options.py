@@ -125,6 +125,15 @@ Features = Annotated[
     ),
 ]
 Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out of the features.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="COLUMN [LOW HIGH]",
+        help="Outcome beside the reward, with its range if not 0 to 1: [cyan]returned[/] or [cyan]'minutes 0 600'[/]; "
+        "a ratio of two columns, with the range of each: [cyan]'revenue/orders 0 500 0 20'[/]. May be repeated.",
+    ),
+]
 Position = Annotated[int | None, typer.Option(help="The position to analyse, if Open Bandit feedback has several.")]
 
 

@@ -209,12 +209,17 @@ def audit_export(log: Path, proof: Proof, read: Log, *, head: str | None, contex
 
 def as_read(reading: Mapping[str, Any]) -> str:
     """Return the options with which the certificate's file was read, in words."""
+    from pacbandits.records.metrics import read_metrics
+
     words: list[str] = []
     for name, value in reading.items():
         if isinstance(value, dict):
             words.append(f"{option_of(name)} (of {count_of(len(cast(dict[str, object], value)), 'block')})")
             continue
         given = cast(list[object], value) if isinstance(value, list) else [value]
+        if name == "metrics":
+            words += [f"{option_of(name)} '{plain(one.spelt)}'" for one in read_metrics(given)]
+            continue
         if name == "keep":
             flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
         else:

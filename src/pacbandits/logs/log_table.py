@@ -20,7 +20,18 @@ from pacbandits.logs.blocks import (
     declared_shares,
     declared_words,
 )
-from pacbandits.logs.raw_log import MAX_ACTIONS, RawLog, Whole, check_shown, make_log, pop_rewards, split_names
+from pacbandits.logs.raw_log import (
+    MAX_ACTIONS,
+    Measured,
+    RawLog,
+    Whole,
+    check_denominators,
+    check_shown,
+    make_log,
+    pop_rewards,
+    split_names,
+    unit_metrics,
+)
 from pacbandits.logs.reading_options import ReadingOptions, order_of, ticks_of
 from pacbandits.records import parquet
 from pacbandits.records.column_types import (
@@ -51,7 +62,8 @@ from pacbandits.records.columns import (
 )
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log, known_column, pop_known, unit_column, with_about
-from pacbandits.records.log_metadata import only_counted, pop_weights, stored_dates
+from pacbandits.records.log_metadata import UNIT_RANGE, only_counted, pop_weights, stored_dates
+from pacbandits.records.metrics import METRICS_COLUMN, AnyMetric, Ratio, pop_stored_metrics, read_metrics
 from pacbandits.records.parquet import LoadedTable
 from pacbandits.records.row_order import NO_ORDER
 from pacbandits.records.text_files import read_as_text
@@ -167,7 +179,8 @@ def _features(table: Columns, options: ReadingOptions) -> list[str]:
             why = ", which comes after the action" if uses[name] == "reward" else ""
             raise InputError(f"column '{plain(name)}' is the {uses[name]}{why}, and cannot be a feature; leave it out")
     for name in (*(options.features or ()), *options.without):
-        _check_there(name, left)
+        if name not in options.metric_names:  # which are no features anyway
+            _check_there(name, left)
     kept = left if options.features is None else [name for name in left if name in set(options.features)]
     return [name for name in kept if name not in set(options.without)]
 
@@ -328,8 +341,9 @@ def log_of_table(
     counted = NOTHING_COUNTED if whole is None else whole.counted
     repeated = notice_repeated_rows(table, cells) if whole is None else ()
     known = pop_known(table, known_column(about))
+    outcomes = take_metric_columns(table, options, about)
     unit = unit_column(about) if options.unit is None else options.unit
-    told = (options.action, options.reward, options.propensity, options.time, options.block)
+    told = (options.action, options.reward, options.propensity, options.time, options.block, *options.metric_names)
     returns = notice_returns(table, coded=coded, but=told, counted=counted) if unit is None else ()
     clocks = None if whole is None else whole.clocks
     block = None if options.block is None else table.get(options.block)
@@ -339,7 +353,12 @@ def log_of_table(
         rows: Any = pa.array(order)
         block = None if block is None else block.take(rows)
         table = {name: column.take(rows) for name, column in table.items()}
+        outcomes = {name: column.take(rows) for name, column in outcomes.items()}
     written = read_written(table, but=("action", *options.without), coded=coded, cells=cells)
+    written += read_written(outcomes, coded=coded, cells=cells)
+    measured = measure(outcomes, options, about, cells, late=known is not None)
+    if "metrics" not in about:
+        check_denominators(measured)
     each = [name for name in table if name.startswith(PROPENSITY_PREFIX) and len(name) > len(PROPENSITY_PREFIX)]
     blocks = None if block is None or options.block is None else Blocks.of(block, options.block, cells)
     _check_columns(table, each, split=options.split if blocks is None else blocks.name, cells=cells)
@@ -382,7 +401,10 @@ def log_of_table(
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*source.remarks, *left_out, *written, *truths, *weighted, *unnamed, *returns, *stated),
+        remarks=(
+            *(*source.remarks, *left_out, *written, *truths, *measured.remarks),
+            *(*weighted, *unnamed, *returns, *stated),
+        ),
         cells=cells,
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,
@@ -390,6 +412,7 @@ def log_of_table(
         units=units if units is None or order is None else units[order],
         known=known if known is None or order is None else known[order],
         whole=whole,
+        measured=measured,
     )
     notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates, whole=whole is None))
     log = _within(make_log(raw, options), about, options)
@@ -423,6 +446,53 @@ def _by_block(
     if whole:
         check_played_at_all(found, actions, names, cells.column("action"))
     return found, (declared_words(blocks.name, options.by_block),)
+
+
+def take_metric_columns(table: Columns, options: ReadingOptions, about: Fields) -> Columns:
+    """Remove the columns of metrics from a table and return them; about: the file's metadata, which may list some."""
+    if "metrics" in about:
+        return {METRICS_COLUMN: table.pop(METRICS_COLUMN)} if METRICS_COLUMN in table else {}
+    for metric in read_metrics(options.metrics):
+        for column in metric.columns:
+            _check_metric_there(metric, column.name, table)
+    return {name: table.pop(name) for name in options.metric_names}
+
+
+def _check_metric_there(metric: AnyMetric, name: str, table: Columns) -> None:
+    """Raise InputError if a column of a metric is missing, or is one of the log's own."""
+    if name in table:
+        if is_own(name) and name not in _OWN_COLUMNS:
+            raise InputError(f"column '{plain(name)}' is one of the log's own, and cannot be a metric; rename it")
+        return
+    hint = nearest(name, table)
+    if isinstance(metric, Ratio) and metric.name in table:
+        hint = f"; for the column '{plain(metric.name)}', state its range: --metric '{plain(metric.name)} 0 1'"
+    elif "/" in name and all(part.strip() in table for part in name.split("/")):
+        hint = f"; a ratio of two columns needs the range of each: --metric '{plain(name)} 0 500 0 20'"
+    raise InputError(f"there is no column '{plain(name)}' for metric '{plain(metric.name)}'{hint}")
+
+
+def measure(
+    outcomes: Columns, options: ReadingOptions, about: Fields, cells: CellNames, *, late: bool = False
+) -> Measured:
+    """Return the metrics of rows; outcomes: their columns, removed from the table by `take_metric_columns`.
+
+    A file whose metadata list its metrics has all of these, and no others.
+    """
+    if "metrics" not in about:
+        return unit_metrics(outcomes, read_metrics(options.metrics), cells, late=late)
+    stored, values = pop_stored_metrics(outcomes, about, missing=late)
+    told = {metric.name: metric for metric in stored}
+    for metric in read_metrics(options.metrics):
+        if metric.name not in told:
+            raise InputError(
+                f"the file lists its own metrics, and '{plain(metric.name)}' is none of them"
+                f"{nearest(metric.name, told)}; write it again with that one"
+            )
+        ranges = {(column.low, column.high) for column in metric.columns}
+        if metric != told[metric.name] and ranges != {UNIT_RANGE}:
+            raise InputError(f"the file itself tells the range of metric '{plain(metric.name)}'; leave out --metric")
+    return Measured(stored, values)
 
 
 def _spell_actions(columns: Columns, name: str, path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, Unpack
 
 from pacbandits.checks import path_of, text
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.logs.dsjson import read_dsjson
 from pacbandits.logs.log_table import log_of_file, log_of_table
 from pacbandits.logs.open_bandit import read_open_bandit
@@ -72,6 +72,8 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
         order: "none" if the order of rows in the file means nothing.
         features, without: the feature columns, if not all others; columns to drop.
         keep: columns that stay features though they look like identifiers, outcomes, or the time.
+        metrics: columns of outcomes beside the reward, with their ranges if not 0 to 1: `["returned", ("minutes", 0,
+            600)]`; a ratio of two has two ranges, `("revenue/orders", 0, 500, 0, 20)`.
         n_actions: the number of actions.
         least_propensity: the minimum propensity of every action, for logs with only that of the played action.
         position: the position to use of a feedback with several.
@@ -95,7 +97,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     if options.position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out --position")
     if not form.columns and (said := options.of_columns):
-        raise InputError(f"{path} has a format with fixed columns; leave out --{said[0]}")
+        raise InputError(f"{path} has a format with fixed columns; leave out {option_of(said[0])}")
     with naming(path):
         log = form.read(path, options)
     return log, log.assumed

@@ -26,6 +26,7 @@ from pacbandits.records.columns import (
     pop_floats,
 )
 from pacbandits.records.log_metadata import check_range
+from pacbandits.records.metrics import MetricSpec, metric_columns, read_metrics
 from pacbandits.schema import Fields
 
 # The order of rows by a column of times: numbers, dates, or text that spells one of these.
@@ -344,6 +345,7 @@ class Reading(TypedDict, total=False):
     without: Sequence[str]
     clip: bool
     keep: Sequence[str]
+    metrics: Sequence[MetricSpec]
     order: str | None
     block: str | None
 
@@ -390,6 +392,7 @@ class ReadingOptions:
     keep: columns that stay features though they look like identifiers, outcomes, or the time.
     order: "none" if the order of rows in the file means nothing.
     block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
+    metrics: columns of outcomes beside the reward, as `read_metric` reads them.
     """
 
     n_actions: int | None = None
@@ -409,6 +412,7 @@ class ReadingOptions:
     keep: Sequence[str] = ()
     order: str | None = None
     block: str | None = None
+    metrics: Sequence[MetricSpec] = ()
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
@@ -440,6 +444,29 @@ class ReadingOptions:
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
         if twice is not None:
             raise InputError(f"the column '{plain(twice)}' is used twice; name it once")
+        settle(self, metrics=read_metrics(self.metrics))
+        self._check_metrics()
+
+    def _check_metrics(self) -> None:
+        """Raise InputError if a metric is a column with another use."""
+        uses = {getattr(self, use) or use: use for use in ("action", "reward", "propensity")}
+        uses |= {name: use for use in ("time", "unit", "block") if (name := getattr(self, use)) is not None}
+        for column in self.metric_names:
+            if column in uses:
+                raise InputError(
+                    f"column '{plain(column)}' is the {uses[column]}, and cannot be a metric as well; leave it out of "
+                    "the metrics (--metric)"
+                )
+            if column in (*(self.features or ()), *self.keep):
+                raise InputError(
+                    f"column '{plain(column)}' is a metric, which comes after the action, and cannot be a feature; "
+                    "leave it out of one of the two"
+                )
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The columns of the metrics."""
+        return tuple(column.name for column in metric_columns(read_metrics(self.metrics)))
 
     def _check_order(self, order: str) -> None:
         """Raise InputError unless the order of rows is `none`, and no time contradicts that."""
@@ -475,7 +502,8 @@ class ReadingOptions:
     def of_columns(self) -> tuple[str, ...]:
         """The given options that concern the columns of a table."""
         names = ("action", "reward", "propensity", "split", "time", "time_format", "unit", "features", "without")
-        return tuple(name for name in (*names, "order", "block") if getattr(self, name) not in (None, ()))
+        names = (*names, "order", "block", "metrics")
+        return tuple(name for name in names if getattr(self, name) not in (None, ()))
 
     @property
     def outcome(self) -> str:
@@ -487,6 +515,7 @@ class ReadingOptions:
         """Serialise the given options to JSON-compatible values, by the names of `read_log`."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         lists = ("reward_range", "features", "without", "keep")
+        given["metrics"] = [metric.to_json() for metric in read_metrics(self.metrics)] or None
         return {
             name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ()) and v is not False
         }
@@ -519,4 +548,6 @@ class ReadingOptions:
             made["without"] = given.texts("without")
         if "keep" in given:
             made["keep"] = given.texts("keep")
+        if "metrics" in given:
+            made["metrics"] = read_metrics(given.items("metrics"))
         return cls(**made)

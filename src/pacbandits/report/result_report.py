@@ -80,6 +80,8 @@ def result_document(summary: Summary) -> Document:
     ]
     if s.gain is not None:
         blocks.append(Section("Candidates", (candidates_table(s, s.gain),)))
+        if s.gain.guardrails:
+            blocks.append(Section("Guardrails", (guardrails_table(s, s.gain),)))
     if s.worth is not None:
         blocks.append(Section("Estimated value", tuple(_value(s))))
     blocks.append(Section("Results by action", (arms_table(s.arms, s.outcome, s.show),)))
@@ -185,6 +187,23 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
         "recommendation may be chosen by them."
     )
     return Table(("candidate", "estimated gain", "proven gain, at least", ""), tuple(rows), note=note)
+
+
+def guardrails_table(s: Summary, gain: Improvement) -> Table:
+    """Return the guardrails of every candidate, with the bounds on what they limit."""
+    rows = tuple(
+        (
+            plain(s.candidate_words(one)),
+            plain(each.guardrail.spelt),
+            f"{each.estimate:+.3g}",
+            f"{each.low:+.3g} to {each.high:+.3g}",
+            each.state,
+        )
+        for one in reversed(gain.candidates)
+        for each in one.guarded
+    )
+    note = "Differences from control in the units of the metric; these bounds and the proven gains hold together."
+    return Table(("candidate", "guardrail", "estimate", "proven bounds", "state"), rows, note=note)
 
 
 def _leaves_table(s: Summary) -> Table:
