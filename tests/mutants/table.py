@@ -636,8 +636,8 @@ PAST = (
     Mutant(
         "every candidate has all of δ",
         "confidence.py",
-        "return 1.0 / candidates",
-        "return 1.0",
+        "return (1.0 - GUARDRAILS_PART if guardrails else 1.0) / candidates",
+        "return 1.0 - GUARDRAILS_PART if guardrails else 1.0",
         f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
     ),
     Mutant(
@@ -657,8 +657,8 @@ PAST = (
     Mutant(
         "a gain is recommended by its estimate",
         "certificate/certificate.py",
-        "return best if best.low > 0 else None",
-        "return best if best.estimate > 0 else None",
+        "return best if best is not None and best.low > 0 else None",
+        "return best if best is not None and best.estimate > 0 else None",
         f"{GAINS}one_policy_is_recommended_certified_and_exported",
     ),
     Mutant(
