@@ -337,7 +337,7 @@ def rounded_up(value: float) -> float:
 def rounded_down(value: float) -> float:
     """Return the value rounded down to three digits."""
     if value <= 0:
-        return value
+        return -rounded_up(-value)
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
     return float(f"{math.floor(value / unit * (1.0 + 1e-12)) * unit:.3g}")
 
