@@ -204,11 +204,11 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
     note = (
         f"Gains over {plain(control)}. All proven gains hold together with {100 * (1 - s.certificate.delta):g} % "
         "confidence, so that the recommendation may be chosen by them. The ordinary interval, by a normal "
-        "approximation, is what other A/B tools show. Gains are measured on fewer rows than means, so that they may "
-        "differ from differences between means."
+        "approximation, is what other A/B tools show."
     )
     if worth is not None and worth.value.error is not None:
         note += f" That of the mean {s.outcome} of the recommended policy is {s.ordinary(worth.value, value=True)}."
+    note += " A gain is measured by the leaders of its candidate, and may differ from the difference between two means."
     head = ("candidate", f"mean {s.outcome}", "estimated gain", "proven gain, at least", "ordinary interval")
     sides = ("wrap", "right", "right", "right", "wrap")
     return Table(head, tuple(rows), note=note, sides=sides, strong=frozenset({place}))
