@@ -9,6 +9,7 @@ from benchmarks import (
     estimates,
     linear_oracle,
     offline,
+    oracle_calls,
     per_context,
     rage_on_hard,
     realizable,
@@ -25,6 +26,7 @@ estimates.main()
 rage_on_hard.main()
 constants.main()
 small_epsilon.main()
+oracle_calls.main()
 offline.main()
 per_context.main()
 certify.main()

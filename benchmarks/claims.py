@@ -6,6 +6,7 @@ python -m benchmarks.claims agnostic         ρ and ρ_lin on the same problems 
 python -m benchmarks.claims minimax          ρ beside 2|A|/ε², which it never exceeds
 python -m benchmarks.claims lower            the lower bound beside what algorithms take
 python -m benchmarks.claims mixtures         the best design beside the best mixture of policies
+python -m benchmarks.claims argmax           ρ beside ρ′, which designs through an argmax alone attain
 python -m benchmarks.claims picture          writes docs/figures/disagreement.png
 """
 
@@ -18,10 +19,12 @@ from typing import Any
 import numpy as np
 
 import pacbandits as pb
+from benchmarks.constants import Linear
 from benchmarks.measuring import print_table
 from pacbandits.arrays import FloatArray
 from pacbandits.complexity import measure_gaps
 from pacbandits.complexity.gaps import table_gaps
+from pacbandits.design import DesignTask, solve_design
 from pacbandits.realizable.complexity import measure_realizable
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, save_figure
 
@@ -114,6 +117,19 @@ def mixtures() -> None:
     print_table("the best design and the best mixture of policies, ε = 0", ["problem", "ρ", "mixtures", "ratio"], rows)
 
 
+def argmax() -> None:
+    rows: list[list[str]] = []
+    for spec, levels in LOOSE:
+        problem = pb.load_problem(spec)
+        gaps = measure_gaps(problem, problem.policies)
+        asked = {"reference": gaps.best, "gaps": gaps.scores}
+        for epsilon in levels:
+            task = DesignTask(problem.policies, problem.population, scale=Linear(epsilon), **asked)
+            best, linear = measured(spec, epsilon=epsilon).rho_upper, solve_design(task).upper
+            rows.append([f"`{spec}`", f"{epsilon:g}", number(best), number(linear), f"{linear / best:,.1f}"])
+    print_table("ρ, and the price V/(ε max(Δ, ε)) of an argmax alone", ["problem", "ε", "ρ", "ρ′", "ratio"], rows)
+
+
 def best_mixture(problem: pb.Problem) -> float:
     """`min_λ max_π V_π(p)/Δ_π²` over p(a|c) = Σ_π λ_π 1{π(c) = a}, by a general convex solver."""
     import cvxpy as cp
@@ -176,7 +192,14 @@ def picture() -> None:
     save_figure(figure, FIGURE)
 
 
-PARTS = {"disagreement": disagreement, "agnostic": agnostic, "minimax": minimax, "lower": lower, "mixtures": mixtures}
+PARTS = {
+    "disagreement": disagreement,
+    "agnostic": agnostic,
+    "minimax": minimax,
+    "lower": lower,
+    "mixtures": mixtures,
+    "argmax": argmax,
+}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

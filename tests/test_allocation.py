@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pacbandits import allocation
 from pacbandits.allocation import allocate
 from tests.examples import examples
 
@@ -80,3 +81,16 @@ def test_rows_do_not_depend_on_how_the_work_is_cut() -> None:
     apart = [allocate(row[None, :], floor=0.05) for row in mass]
     assert np.array_equal(together[0], np.concatenate([p for p, _ in apart]))
     assert np.array_equal(together[1], np.concatenate([v for _, v in apart]))
+
+
+def test_plain_python_and_machine_code_agree_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new server allocates its first rows before the machine code is loaded."""
+    rng = np.random.default_rng(5)
+    for floor in (0.0, 0.01, 0.2):
+        mass = rng.exponential(size=(40, 5)) * (rng.random((40, 5)) < 0.8)
+        compiled = allocate(np.vstack([mass, np.ones((allocation.MAX_PLAIN_ROWS, 5))]), floor=floor)
+        with monkeypatch.context() as patched:
+            patched.setattr(allocation, "_is_quicker_plain", lambda _: True)
+            plain = allocate(mass, floor=floor)
+        for one, other in zip(plain, compiled, strict=True):
+            assert np.array_equal(one, other[:40])

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from pacbandits import compiled
 from pacbandits.compiled import cores, over_cores, using_cores
 
 
@@ -104,3 +105,11 @@ def test_a_forked_child_has_threads_of_its_own():
     doubled()  # the parent's pool now exists
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.map_async(doubled, [0]).get(timeout=30) == [doubled()]
+
+
+def test_compilation_is_announced_once(tmp_path, monkeypatch):
+    """Whatever commands run before the first kernel is compiled."""
+    monkeypatch.setattr(compiled, "_code_folders", {tmp_path / "code"})
+    assert [compiled.announces_compiling() for _ in range(3)] == [True, False, False]
+    monkeypatch.setattr(compiled, "_code_folders", {None})
+    assert compiled.announces_compiling()

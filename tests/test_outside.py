@@ -77,7 +77,7 @@ def test_where_an_algorithm_cannot_run_a_sentence_says_why(options, words):
 def test_the_state_of_an_algorithm_that_is_no_trial_cannot_be_kept(tmp_path):
     mine = ExploreThenCommit(10)
     with pytest.raises(pb.InputError, match="the state of explore-then-commit cannot be kept, only that of a trial"):
-        pb.run(coupons(), STEPS, algorithm=mine, epsilon=0.1, delta=0.1, rng=0, state=tmp_path)
+        pb.run(coupons(), STEPS, algorithm=mine, epsilon=0.1, delta=0.1, rng=0, state=tmp_path / "trial")
 
 
 def test_a_class_of_ones_own_runs_certifies_and_verifies(done):
@@ -124,18 +124,18 @@ def test_a_class_that_cannot_be_written_down_runs_and_says_what_it_cannot(tmp_pa
 
 @pytest.mark.thorough
 def test_a_trial_with_a_class_of_ones_own_is_kept_and_goes_on(done, tmp_path):
-    asked = {"epsilon": 0.1, "delta": 0.05, "rng": 1, "state": tmp_path}
+    asked = {"epsilon": 0.1, "delta": 0.05, "rng": 1, "state": tmp_path / "trial"}
     part = pb.run(coupons(), STEPS, max_samples=done.samples - 1, **asked)
     assert part.stopped == "budget"
     whole = pb.run(coupons(), STEPS, **asked)
     assert whole.samples == done.samples
     assert whole.certificate.to_json() == done.certificate.to_json()
-    algorithm, state = pb.load_state(tmp_path, policies=STEPS)
+    algorithm, state = pb.load_state(tmp_path / "trial", policies=STEPS)
     assert algorithm.name == "coda"
     assert state.policies.policies is STEPS
     assert state.policy == RIGHT
     with pytest.raises(pb.InputError, match="no code is ever loaded from a file"):
-        pb.load_state(tmp_path)
+        pb.load_state(tmp_path / "trial")
     with pytest.raises(pb.InputError, match=r"its policy class was another"):
         pb.run(coupons(), Steps("age", (30.0, 50.0), n_actions=3), **asked)
 
@@ -188,8 +188,8 @@ def test_a_model_that_borrows_a_built_in_kind_is_not_taken_for_it(tmp_path):
     state = trial.start(STEPS, coupons().population)
     plan = trial.design(state)
     log = coupons().interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(0))
-    pb.save_state(tmp_path, trial, trial.absorb(state, plan, log))
-    assert pb.load_state(tmp_path, model=model, policies=STEPS)[1].model is model
+    pb.save_state(tmp_path / "trial", trial, trial.absorb(state, plan, log))
+    assert pb.load_state(tmp_path / "trial", model=model, policies=STEPS)[1].model is model
 
 
 def test_a_class_handed_in_is_the_one_that_goes_on(tmp_path):
@@ -198,11 +198,11 @@ def test_a_class_handed_in_is_the_one_that_goes_on(tmp_path):
 
     problem = pb.load_problem("two-of-many:actions=4,policies=12")
     mine = Watched(problem.policies.table, n_actions=4)
-    pb.run(problem, mine, epsilon=0.3, delta=0.1, rng=0, state=tmp_path)
-    assert pb.load_state(tmp_path, policies=mine)[1].policies is mine
+    pb.run(problem, mine, epsilon=0.3, delta=0.1, rng=0, state=tmp_path / "trial")
+    assert pb.load_state(tmp_path / "trial", policies=mine)[1].policies is mine
     other = pb.Finite(problem.policies.table[:-1], n_actions=4)
     with pytest.raises(pb.InputError, match="policy class of kind 'finite' is another than the one given"):
-        pb.load_state(tmp_path, policies=other)
+        pb.load_state(tmp_path / "trial", policies=other)
 
 
 def test_numbers_of_numpy_can_be_written_and_what_is_no_certificate_is_said(done, tmp_path):

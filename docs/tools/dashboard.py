@@ -27,7 +27,7 @@ import pacbandits as pb
 from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
-from pacbandits.service.dashboard import router_for
+from pacbandits.service.dashboard import MemorySessions, router_for
 
 ACTIONS = ("standard", "discount", "free shipping", "gift", "points", "bundle", "two for one", "sample")
 COUNTRIES, DEVICES = ("AT", "DE", "FR"), ("desktop", "phone")
@@ -115,7 +115,9 @@ def serve(experiment: Experiment) -> tuple[uvicorn.Server, threading.Thread, str
     app = FastAPI()
     app.include_router(
         router_for(
-            lambda name: experiment, lambda: ("checkout",), lambda key: {"checkout": "read"} if key == KEY else {}
+            lambda name: experiment,
+            lambda: ("checkout",),
+            MemorySessions(lambda key: {"checkout": "read"} if key == KEY else {}),
         )
     )
     held = socket.socket()

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from pacbandits.certificate import Certificate, Claim, LearntClass, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
@@ -28,9 +28,10 @@ from pacbandits.engines.registry import STREAM, using_engine
 from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.logs import read_log
+from pacbandits.logs.blocks import read_split
 from pacbandits.logs.data_set import FileSet, open_set
 from pacbandits.logs.readers import DataFrame, log_of
-from pacbandits.logs.reading_options import Reading, ReadingOptions
+from pacbandits.logs.reading_options import Reading, ReadingOptions, Split
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
@@ -40,6 +41,14 @@ from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.progress import Progress, heard_by, listener, silent
 from pacbandits.proofs import Proof, save_certificate, verify
 from pacbandits.records import Chosen, Contexts, Log, parquet
+from pacbandits.records.metrics import (
+    AnyMetric,
+    Guardrail,
+    MetricSpec,
+    read_guardrails,
+    read_metrics,
+    with_guarded,
+)
 from pacbandits.report.figures import draw_result
 from pacbandits.report.result_report import report_html, write_report
 from pacbandits.report.summary import Summary, summarise
@@ -50,6 +59,7 @@ from pacbandits.verifier import Verdict
 
 Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
+Rows = TypeVar("Rows", Log, FileSet)
 MIN_STREAMED_ROWS = 2**19  # of Parquet
 MIN_STREAMED_BYTES = 2**28  # of text
 
@@ -157,6 +167,7 @@ class Result:
             policies=self.policies,
             control=self.control,
             proof=proof,
+            rounds=self.found.rounds_of_sample(len(self.log)),
         )
 
     def report(self, path: str | Path) -> None:
@@ -199,7 +210,7 @@ def certify(
     *,
     action: str | None = None,
     reward: str | None = None,
-    split: str | Mapping[str, float] | None = None,
+    split: Split | None = None,
     propensity: str | None = None,
     reward_range: tuple[float, float] | None = None,
     clip: bool = False,
@@ -208,12 +219,16 @@ def certify(
     time: str | None = None,
     time_format: str | None = None,
     unit: str | None = None,
+    block: str | None = None,
+    order: str | None = None,
     features: Sequence[str] | None = None,
     without: Sequence[str] = (),
     keep: Sequence[str] = (),
     n_actions: int | None = None,
     least_propensity: float | None = None,
     position: int | None = None,
+    metrics: Sequence[MetricSpec] = (),
+    guardrails: Sequence[str | Guardrail] = (),
     epsilon: float | None = None,
     delta: float = DEFAULT_DELTA,
     contexts: Contexts | None = None,
@@ -232,7 +247,8 @@ def certify(
 
     Columns of a data frame or file; those that nothing names are features:
     action, reward: the columns of actions and of rewards (default: "action" and "reward").
-    split: the probabilities, if they were the same for everybody: "uniform", or {"a": 0.4, "b": 0.6}.
+    split: the probabilities, if they were the same for everybody: "uniform", or {"a": 0.4, "b": 0.6}; or those of each
+        block, {"north": {"a": 0.4, "b": 0.6}, …} or a CSV file with the columns block, action and probability.
     propensity: else the column with the probability of the action that was taken (default: "propensity").
     reward_range: the smallest and the largest possible reward, if not 0 and 1.
     clip: clip rewards to reward_range; the claim is then about the clipped reward.
@@ -241,11 +257,19 @@ def certify(
     time: the column by which rows are sorted; the certificate then relies on that order.
     time_format: how times in text are written, such as "%d/%m/%Y %H:%M", where that is ambiguous.
     unit: the column that identifies users who may return; evidence then counts users, not rows.
+    block: the column of the blocks, such as schools, within which actions were drawn: with the probabilities of the
+        split; without a split, so many of each action in each block as the data count. It is a feature of the reward
+        model, and of policies only if it is one of `keep` or `features`.
+    order: "none" if the order of the rows means nothing; changes along it are then not looked for.
     features, without: the columns to use as features; columns to leave out.
     keep: columns that stay features though they look like identifiers, outcomes or times.
     n_actions: the number of actions, if it is larger than the largest in the log and one more.
     least_propensity: for logs with the played action's propensity alone, the minimum propensity of every action.
     position: the position to take of an Open Bandit feedback with several.
+    metrics: columns of outcomes beside the reward, with their ranges if not 0 to 1: ["returned", ("minutes", 0, 600)];
+        a ratio of two columns has the range of each, ("revenue/orders", 0, 500, 0, 20).
+    guardrails: how much worse than control the policy may be in a metric: ["returned <= control + 0.01"]. A column
+        that is not among the metrics becomes one.
 
     The claim:
     epsilon: the distance from the best policy to prove, in units of rewards, 0 for the best itself; if omitted, the
@@ -284,14 +308,28 @@ def certify(
         ordered=flag(ordered, name="ordered") or time is not None,
         shuffle=flag(shuffle, name="shuffle"),
         single=flag(single, name="single"),
+        block=withheld_block(reading),
         **improved_on(control, improve_on),
+        guardrails=read_guardrails(guardrails),
     )
     return analyse(log, reading, request, engine=engine, progress=progress)
 
 
 def _reading(given: Mapping[str, Any]) -> Json:
     """Check the arguments of a function that say how data are read; return those that were given."""
-    return ReadingOptions(**{name: given[name] for name in Reading.__annotations__}).to_json()
+    asked: Any = {name: given[name] for name in Reading.__annotations__}
+    return ReadingOptions(**asked | {"split": read_split(asked["split"])}).to_json()
+
+
+def withheld_block(reading: Json) -> str | None:
+    """Return the column of blocks, if policies may not go by it."""
+    block: str | None = reading.get("block")
+    return None if block in (*reading.get("keep", ()), *reading.get("features", ())) else block
+
+
+def _with_metrics(reading: Json, metrics: Sequence[AnyMetric]) -> Json:
+    asked: Json = {**reading, "metrics": metrics}
+    return ReadingOptions(**asked).to_json()
 
 
 def improved_on(control: str | None, improve_on: str | bool | None) -> dict[str, Any]:
@@ -322,6 +360,8 @@ def analyse(
     reading: the columns, by its keywords. notice: called with a sentence before something that takes long.
     """
     tell, warn = listener(progress), listener(notice)
+    if request.guardrails and not isinstance(data, Log | FileSet):
+        reading = _with_metrics(reading, with_guarded(reading.get("metrics", ()), request.guardrails))
     if isinstance(data, FileSet) and reading:
         raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
     named = are_files(data)
@@ -390,13 +430,14 @@ def check_kept(log: Log, reading: Json, path: Path) -> None:
 def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon: float | None) -> bool:
     """Return whether files are read block by block: if an engine or several files are named, or one is large.
 
-    Rows that have to be sorted by time, or that belong to returning users, are all needed at once.
+    Rows that have to be sorted by time or counted in blocks, or that belong to returning users, are all needed at once.
     """
     path = paths[0]
     pattern = path.is_dir() or (not path.exists() and any(letter in str(path) for letter in "*?["))
     if engine is not None or len(paths) > 1 or pattern:
         return True
-    if reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
+    counted = "block" in reading and "split" not in reading
+    if counted or reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
         return False
     if parquet.suffix(path) in parquet.DELIMITERS:
         return path.stat().st_size >= MIN_STREAMED_BYTES
@@ -435,19 +476,22 @@ def evaluate(
     *,
     action: str | None = None,
     reward: str | None = None,
-    split: str | Mapping[str, float] | None = None,
+    split: Split | None = None,
     propensity: str | None = None,
     reward_range: tuple[float, float] | None = None,
     clip: bool = False,
     time: str | None = None,
     time_format: str | None = None,
     unit: str | None = None,
+    block: str | None = None,
+    order: str | None = None,
     features: Sequence[str] | None = None,
     without: Sequence[str] = (),
     keep: Sequence[str] = (),
     n_actions: int | None = None,
     least_propensity: float | None = None,
     position: int | None = None,
+    metrics: Sequence[MetricSpec] = (),
     delta: float = DEFAULT_DELTA,
     ordered: bool = False,
     shuffle: bool = False,
@@ -456,7 +500,7 @@ def evaluate(
 ) -> Worth | None:
     """Bound the value of a policy and its gains over each single action, by the log of an experiment.
 
-    log, and the columns from action to position: as for `certify`. delta, ordered, shuffle, model, engine, too.
+    log, and the columns from action to metrics: as for `certify`. delta, ordered, shuffle, model, engine, too.
     policy: the policy; or the name of an action, for "everybody gets it"; or "column:NAME", for the rule that a column
         of the data holds; or what `certify` returned or `load_certificate` read. On the log that a certificate was
         made from, the intervals allow for the policy's having been chosen by it; any other policy must not have been
@@ -469,6 +513,9 @@ def evaluate(
     >>> bool(worth.value.low < worth.value.estimate < worth.value.high)
     True
     """
+    told = _metrics_of(policy) if isinstance(policy, Result | Proof) else ()
+    if told and not isinstance(log, Log | FileSet):
+        metrics = read_metrics((*told, *read_metrics(metrics)))
     reading = _reading(locals())
     in_order = flag(ordered, name="ordered") or time is not None
     with ExitStack() as stack:
@@ -481,11 +528,21 @@ def evaluate(
             read = read_data(log, reading)
         if isinstance(policy, Result | Proof):
             claim = policy.certificate
-            return measure_claim(
-                claim, read, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine
-            )[0]
+            sums: Json = {"model": model, "engine": engine}
+            worth, own = measure_claim(
+                claim, read, metrics=told, delta=delta, ordered=in_order, shuffle=shuffle, **sums
+            )
+            if not own and len(read_metrics(metrics)) > len(told) and isinstance(read, Log):
+                again = read_data(cast("DataFrame | Files", log), _with_metrics(reading, told))
+                check_were_no_features(claim, again, told)
+            return worth
         chosen = _chosen(policy, read if isinstance(read, Log) else read.head)
         return evaluate_log(read, chosen, delta=delta, ordered=in_order, shuffle=shuffle, model=model, engine=engine)
+
+
+def _metrics_of(policy: Result | Proof) -> tuple[AnyMetric, ...]:
+    """Return the metrics of the log that a certificate was made from."""
+    return policy.log.metrics if isinstance(policy, Result) else read_metrics(policy.reading.get("metrics", ()))
 
 
 def _chosen(policy: object, log: Log) -> Chosen:
@@ -507,6 +564,7 @@ def measure_claim(
     claim: Claim,
     log: Log | FileSet,
     *,
+    metrics: Sequence[MetricSpec] = (),
     delta: float,
     ordered: bool,
     shuffle: bool = False,
@@ -515,12 +573,15 @@ def measure_claim(
 ) -> tuple[Worth | None, bool]:
     """Return the value and gains of a certificate's policy by a log, and whether that is the certificate's own log.
 
+    metrics: those of the certificate's own log; this one may have more or none.
     shuffle, model, engine: as for `evaluate`; the certificate's own log is measured as it was certified.
     """
     check_actions(claim.action_names, log.action_names)
     if isinstance(log, Log):
-        if isinstance(claim, Certificate) and len(log) >= claim.rows and claim.is_of(log):
-            return measure_worth(claim, log, delta=delta), True
+        if isinstance(claim, Certificate) and len(log) >= claim.rows:
+            for own in _as_claimed(log, metrics):
+                if claim.is_of(own):
+                    return measure_worth(claim, own, delta=delta), True
         worth = evaluate_log(
             log, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=engine
         )
@@ -528,13 +589,33 @@ def measure_claim(
     with using_engine(STREAM if engine is None else engine) as who:
         source = as_engine_reads(log, who.name)
         if isinstance(claim, Certificate) and claim.summed and log.n_rows == claim.rows:
-            read = survey_certified(claim, source, engine=who)
-            if read.digest == claim.digest:
-                return measure_policy(read, claim, delta=delta), True
+            for own in _as_claimed(log, metrics):
+                read = survey_certified(claim, as_engine_reads(own, who.name), engine=who)
+                if read.digest == claim.digest:
+                    return measure_policy(read, claim, delta=delta), True
         worth = evaluate_log(
             source, claim.policy, delta=delta, ordered=ordered, shuffle=shuffle, model=model, engine=who
         )
         return worth, False
+
+
+def check_were_no_features(claim: Claim, before: Log | FileSet, metrics: Sequence[MetricSpec]) -> None:
+    """Raise InputError if the certificate was made from a log that was only not recognised for its new metrics.
+
+    before: the log without these; metrics: those of the certificate. A metric that was a feature before changes the
+    contexts, and the policy would be taken for one that was not chosen by this log.
+    """
+    if measure_claim(claim, before, metrics=metrics, delta=DEFAULT_DELTA, ordered=False)[1]:
+        raise InputError(
+            "the certificate was made from this log with a metric of --metric as a feature; leave that metric out, or "
+            "certify the log again with it"
+        )
+
+
+def _as_claimed(log: Rows, metrics: Sequence[MetricSpec]) -> list[Rows]:
+    """Return the log with all its metrics, with those of a certificate if it has them, and with none."""
+    sets = dict.fromkeys((log.metrics, read_metrics(metrics), ()))
+    return [log.only_metrics(some) for some in sets if set(some) <= set(log.metrics)]
 
 
 def check_actions(mine: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> None:

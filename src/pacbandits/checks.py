@@ -107,12 +107,12 @@ def read_rate(words: str) -> float:
     return Percentage(value / 100.0) if written.endswith("%") else value
 
 
-def check_percentage(value: object, *, name: str, reward_range: tuple[float, float]) -> None:
-    """Raise InputError if a reward was given in percent but rewards do not range from 0 to 1."""
+def check_percentage(value: object, *, name: str, reward_range: tuple[float, float], of: str = "rewards") -> None:
+    """Raise InputError if a reward was given in percent but rewards do not range from 0 to 1; of: their name."""
     if isinstance(value, Percentage) and reward_range != (0.0, 1.0):
         low, high = reward_range
         raise InputError(
-            f"{name} was given in percent ({100 * value:g}%), but rewards lie between {low:g} and {high:g}; give it in "
+            f"{name} was given in percent ({100 * value:g}%), but {of} lie between {low:g} and {high:g}; give it in "
             "their units"
         )
 

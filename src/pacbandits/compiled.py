@@ -208,6 +208,24 @@ def compiled_before() -> bool:
     return any(folder is not None and any(folder.glob(f"*.{version}*.nbi")) for folder in _code_folders)
 
 
+def announces_compiling() -> bool:
+    """Return whether compilation is to be announced: no machine code is stored, and no earlier run announced it."""
+    if compiled_before():
+        return False
+    for folder in sorted(_code_folders, key=str):
+        mark = None if folder is None else folder / f"announced.py{sys.version_info.major}{sys.version_info.minor}"
+        try:
+            if mark is not None:
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                mark.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        except OSError:
+            continue
+        return True
+    return True
+
+
 def keeps_code() -> bool:
     """Return whether the machine code of all this process's kernels is cached for the next process."""
     return None not in _code_folders

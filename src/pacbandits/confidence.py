@@ -238,11 +238,17 @@ LEADERS_PART, UNION_PART = 0.8, 0.2
 # Where gains over control are proven: the share of δ of each candidate, and that of each policy that may be
 # recommended, for its distance from the best. Both are fixed before the first row (see `pacbandits.certificate.gains`).
 CONTROL_PART = 0.1
+GUARDRAILS_PART = 0.2  # the share of δ of all guardrails together, if there are any; gains have the remainder
 
 
-def candidate_part(candidates: int) -> float:
+def candidate_part(candidates: int, *, guardrails: int = 0) -> float:
     """Return the share of δ of each candidate's gain over control, for one or two candidates."""
-    return 1.0 / candidates
+    return (1.0 - GUARDRAILS_PART if guardrails else 1.0) / candidates
+
+
+def guardrail_part(candidates: int, *, guardrails: int) -> float:
+    """Return the share of δ of each side of each guardrail of each candidate."""
+    return GUARDRAILS_PART / (2.0 * candidates * guardrails)
 
 
 def recommended_part(*, control: bool, candidates: int) -> float:

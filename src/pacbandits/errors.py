@@ -21,7 +21,7 @@ _MIN_LIKENESS = 0.6  # the lowest difflib similarity at which a name is suggeste
 # Messages write an argument as on the command line: `--name`, or `--name VALUE` where the value is one or two numbers,
 # a word in capitals, `…`, a quotation, or pairs such as a=0.5,b=0.5.
 _NUMBER = r"-?[0-9.]*[0-9]"
-_VALUE = rf"{_NUMBER}(?: {_NUMBER})?|[A-Z]+\b|…|'[^']*'|\"[^\"]*\"|[\w.]+=[\w.]+(?:,[\w.]+=[\w.]+)*|uniform\b"
+_VALUE = rf"{_NUMBER}(?: {_NUMBER})?|[A-Z]+\b|…|'[^']*'|\"[^\"]*\"|[\w.]+=[\w.]+(?:,[\w.]+=[\w.]+)*|uniform\b|none\b"
 _ARGUMENT = re.compile(rf"--([a-z][a-z-]*[a-z])(?![\w=-])(?: ({_VALUE}))?")
 _ARGUMENTS = rf"(?<![\w'\"-]){_ARGUMENT.pattern}(?: {_ARGUMENT.pattern})*"
 _SPELLED = re.compile(rf"\b(?:pacbandits|pip) [a-z][^;,()]*|{_ARGUMENTS}")  # a command line is left as it is
@@ -29,6 +29,8 @@ _PYTHON_NAMES = {
     "actions": "n_actions",
     "clip": "clip=True",
     "fresh": "fresh=True",
+    "guardrail": "guardrails",
+    "metric": "metrics",
 }  # exceptions: the others only replace dashes by underscores
 _for_command: ContextVar[bool] = ContextVar("for_command", default=False)
 
@@ -45,7 +47,8 @@ def spelling_options() -> Generator[None]:
 
 def option_of(argument: str) -> str:
     """Return the command-line option for a Python argument."""
-    return "--actions" if argument == "n_actions" else f"--{argument.replace('_', '-')}"
+    named = {"n_actions": "actions", "metrics": "metric", "guardrails": "guardrail"}
+    return f"--{named.get(argument, argument).replace('_', '-')}"
 
 
 def spell_arguments(message: str) -> str:

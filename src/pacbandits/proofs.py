@@ -30,6 +30,7 @@ from pacbandits.policies.registry import describe_class, load_policies, same_cla
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records.metrics import read_metrics
 from pacbandits.rewards import RewardModel
 from pacbandits.schema import MAX_JSON_BYTES, Json, json_text, parse_json, read_json
 from pacbandits.verifier import Verdict, learn_class_again, verify_log, verify_rows, watched_rows
@@ -116,16 +117,24 @@ class Proof:
 
     def log(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> Log:
         """Read the log from a file as it was read for the certificate, unless `reading` says otherwise."""
-        how: Json = {**self.reading, **(reading or {})}
+        how = self._how(reading)
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
         asked = self.policy.columns  # kept even if they look like identifiers in this log
         how["keep"] = (*how.get("keep", ()), *asked)
         return read_log(path, **how)[0]
 
+    def _how(self, reading: Mapping[str, Any] | None) -> Json:
+        """Return how the log is read: as for the certificate, unless `reading` says otherwise; metrics are added."""
+        how: Json = {**self.reading, **(reading or {})}
+        if "metrics" in how:
+            both = (*read_metrics(self.reading.get("metrics", ())), *read_metrics(how["metrics"]))
+            how["metrics"] = read_metrics(both)
+        return how
+
     def files(self, paths: Sequence[str | Path], *, reading: Mapping[str, Any] | None = None) -> FileSet:
         """Open files, to be read as they were for the certificate, unless `reading` says otherwise."""
-        how: Json = {**self.reading, **(reading or {})}
+        how = self._how(reading)
         how["keep"] = (*how.get("keep", ()), *self.policy.columns)
         return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
 
@@ -262,7 +271,10 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
     """Return the verdict with tests of the assumptions on the log; alarms that the certificate lacks are faults."""
     if not verdict.good:
         return verdict
-    found, told = look(log), certificate.checks
+    told = certificate.checks
+    # Certificates made before remarks existed tell of an alarm, and it stays one.
+    remarked = isinstance(certificate, Certificate) and certificate.shuffled and any(one.remark for one in told)
+    found = look(log, shuffled=remarked)
     hidden = [one for one in found if one.alarm and one.kind not in {other.kind for other in told if other.alarm}]
     faults = [f"the certificate does not tell of {one.describe()}" for one in hidden]
     if told and not hidden and (len(told) != len(found) or not all(map(_same_find, told, found))):
@@ -274,7 +286,8 @@ def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
 def _same_find(told: AssumptionCheck, found: AssumptionCheck) -> bool:
     """Return whether two tests of a log agree, up to the rounding of another machine."""
     near = math.isclose(told.log_evidence, found.log_evidence, rel_tol=1e-6, abs_tol=1e-6)
-    return near and (told.kind, told.needed, told.alarm) == (found.kind, found.needed, found.alarm)
+    same = (told.kind, told.needed, told.alarm, told.remark) == (found.kind, found.needed, found.alarm, found.remark)
+    return near and same
 
 
 def check_expected(

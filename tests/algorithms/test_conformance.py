@@ -376,8 +376,8 @@ def test_who_keeps_its_state_goes_on_as_if_it_had_never_stopped(name, spec, tmp_
         assert one_line(caught)
         assert list(tmp_path.iterdir()) == []
         return
-    pb.save_state(tmp_path, algorithm, done.states[at])
-    again, state = pb.load_state(tmp_path)
+    pb.save_state(tmp_path / "kept", algorithm, done.states[at])
+    again, state = pb.load_state(tmp_path / "kept")
     assert again == algorithm
     assert type(again) is type(algorithm)
     assert image(again.result(state)) == image(algorithm.result(done.states[at]))

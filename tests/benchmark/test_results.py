@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pacbandits.benchmark.atomic_files import Disk
 from pacbandits.benchmark.cases import Case, Row, Task, bytes_of, read_table, table_of
 from pacbandits.benchmark.results import (
     BenchmarkSession,
@@ -26,7 +27,6 @@ from pacbandits.benchmark.results import (
     task_of,
 )
 from pacbandits.errors import InputError
-from pacbandits.trials.state_folder import Disk
 from tests.benchmark.cases import EASY, TINY
 
 

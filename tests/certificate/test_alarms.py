@@ -27,7 +27,7 @@ def made_log(*, change_after=6000, played=0.5):
 def doubtful(request):
     """A log that was collected while the world changed, or with other probabilities than it states."""
     log = made_log(change_after=3600) if request.param == "drift" else made_log(played=0.56)
-    return request.param, log, pb.certify(log, POLICIES, epsilon=0.3, delta=0.05).certificate
+    return request.param, log, pb.certify(log, POLICIES, epsilon=0.3, delta=0.05, ordered=True).certificate
 
 
 @pytest.mark.thorough
@@ -71,7 +71,7 @@ def test_an_alarm_cannot_be_dropped_or_played_down(doubtful):
 def test_the_command_line_does_not_pass_it_silently(doubtful, command, tmp_path):
     _, log, _ = doubtful
     log.write(tmp_path / "log.parquet")
-    asked = ("certify", tmp_path / "log.parquet", "--policies", "trees:depth=0", "--epsilon", 0.3)
+    asked = ("certify", tmp_path / "log.parquet", "--policies", "trees:depth=0", "--epsilon", 0.3, "--ordered")
     code, out, _ = command(*asked, "--certificate", tmp_path / "proof.json")
     assert code == 3
     assert out.startswith("ALARM: signs of")
@@ -93,3 +93,66 @@ def test_the_command_line_does_not_pass_it_silently(doubtful, command, tmp_path)
 def test_trials_look_too():
     done = pb.run("trivial:contexts=2,actions=2", algorithm="uniform", epsilon=0.2, delta=0.05, rng=1)
     assert [check.alarm for check in done.certificate.checks] == [False, False]
+
+
+def test_drift_along_shuffled_rows_is_a_remark_that_changes_no_exit_code(command, tmp_path):
+    log = made_log(change_after=3600)
+    log.write(tmp_path / "log.parquet")
+    asked = ("certify", tmp_path / "log.parquet", "--policies", "trees:depth=0", "--epsilon", 0.3)
+    code, out, _ = command(*asked, "--certificate", tmp_path / "proof.json", "--report", tmp_path / "report.md")
+    assert (code, "ALARM" in out) == (0, False)
+    assert "rows differ along the file: the reward of action" in out
+    assert "• **Did anything change on the way?** rows differ along the file" in (tmp_path / "report.md").read_text()
+    code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.parquet")
+    assert (code, "rows differ along the file" in " ".join(out.split())) == (0, True)
+    code, out, _ = command("evaluate", tmp_path / "proof.json", tmp_path / "log.parquet")
+    assert (code, "rows differ along the file" in " ".join(out.split())) == (0, True)
+
+
+def test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs():
+    log = made_log(change_after=3600)
+    made = pb.certify(log, POLICIES, epsilon=0.3, delta=0.05).certificate
+    drift, ratio = made.checks
+    assert (made.shuffled, drift.remark, drift.alarm, made.alarms) == (True, True, False, ())
+    assert pb.Certificate.from_json(made.to_json()).checks == made.checks
+    assert pb.verify(made, log, POLICIES).good
+    older = replace(made, checks=(replace(drift, remark=False), ratio))  # as written before remarks existed
+    found = pb.verify(older, log, POLICIES)
+    assert (found.good, len(found.alarms)) == (True, 1)
+    assert (
+        pb.verify(replace(made, checks=(ratio,)), log, POLICIES).faults[0].startswith("the certificate does not tell")
+    )
+    in_order = pb.certify(log, POLICIES, epsilon=0.3, delta=0.05, ordered=True).certificate
+    played_down = replace(in_order, checks=(replace(in_order.checks[0], remark=True), in_order.checks[1]))
+    assert pb.verify(played_down, log, POLICIES).faults[0].startswith("the certificate does not tell of signs of drift")
+    given = made.to_json()
+    given["checks"][1]["remark"] = True
+    with pytest.raises(pb.InputError, match="only a sign of drift along the rows of a file can be a remark"):
+        pb.Certificate.from_json(given)
+
+
+def test_no_drift_is_looked_for_if_the_order_of_rows_means_nothing(command, tmp_path):
+    log = made_log(change_after=3600)
+    rows = zip(log.contexts.features[:, 0], log.actions, log.rewards, strict=True)
+    text = "x,action,reward\n" + "".join(f"{x:.6f},{a},{r:.0f}\n" for x, a, r in rows)
+    (tmp_path / "log.csv").write_text(text)
+    asked = ("certify", tmp_path / "log.csv", "--split", "uniform", "--policies", "trees:depth=0", "--order", "none")
+    code, out, _ = command(*asked, "--certificate", tmp_path / "proof.json")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "drift was not looked for: the order of the rows in the file means nothing" in said
+    assert "that the order of the rows in the file means nothing" in said  # among the assumptions
+    code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.csv")
+    assert (code, "--order none" in " ".join(out.split())) == (0, True)
+    given = json.loads((tmp_path / "proof.json").read_text())
+    del given["reading"]["order"]  # without it, the log shows what the certificate does not tell
+    (tmp_path / "forged.json").write_text(json.dumps(given))
+    code, out, _ = command("verify", tmp_path / "forged.json", tmp_path / "log.csv")
+    assert code != 0
+    for other, words in (
+        (("--order", "time"), "--order 'time' is unknown: write --order none"),
+        (("--order", "none", "--ordered"), "leave it out, or --ordered"),
+        (("--order", "none", "--time", "x"), "leave it out, or --time"),
+    ):
+        code, _, err = command(*asked[:-2], *other)
+        assert (code, words in err) == (2, True), err

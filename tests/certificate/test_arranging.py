@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.certificate import conventions
+from pacbandits.certificate.content_order import order_by_content
 from pacbandits.certificate.conventions import (
     FIRST_BLOCK_ROWS,
     SETTLING_SHARE,
@@ -18,7 +20,7 @@ from pacbandits.certificate.conventions import (
     planned_ends,
     settling_round,
     settling_row,
-    shuffled,
+    shuffled_by_number,
 )
 from tests.certificate.boundary import most
 from tests.certificate.test_certify import lure, uniform_log, wrongly_certified
@@ -55,10 +57,10 @@ def test_a_fixed_split_is_shuffled_and_nothing_else_unless_it_is_said():
         arrange(others["repeats"], ordered=False, shuffle=True)
 
 
-def test_a_shuffle_knows_nothing_but_how_many_rows_there_are():
+def test_the_shuffle_of_earlier_versions_knows_nothing_but_how_many_rows_there_are():
     log = fixed()
-    order = shuffled(replace(log, rewards=np.arange(len(log)) / len(log))).rewards
-    again = shuffled(replace(log, rewards=np.arange(len(log)) / len(log), actions=1 - log.actions)).rewards
+    order = shuffled_by_number(replace(log, rewards=np.arange(len(log)) / len(log))).rewards
+    again = shuffled_by_number(replace(log, rewards=np.arange(len(log)) / len(log), actions=1 - log.actions)).rewards
     assert np.array_equal(order, again)
     assert abs(np.corrcoef(np.arange(len(log)), order)[0, 1]) < 0.1
 
@@ -114,15 +116,17 @@ def settled_certificate():
 
 
 @pytest.mark.thorough
-def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen():
+def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen(monkeypatch):
     log, policies, made = settled_certificate()
     assert not isinstance(made.policy, pb.Lottery)
     assert made.slack == 0
     assert len(made.leaders.policies) > 1  # or no weight had to move
     assert pb.verify(made, log, policies).good
-    order = np.argsort(shuffled(replace(log, rewards=np.arange(len(log)) / len(log))).rewards)
-    late = order >= settling_row(len(log))
-    flipped = replace(log, rewards=np.where(late, 1.0 - log.rewards, log.rewards))
+    order = order_by_content(log)
+    flipped = log.rewards.copy()
+    flipped[order[settling_row(len(log)) :]] *= -1.0
+    flipped = replace(log, rewards=np.where(flipped < 0, 1.0 + flipped, flipped))
+    monkeypatch.setattr(conventions, "sorted_by_content", lambda given: given.take(order))  # other rewards, same order
     assert pb.certify(flipped, policies).certificate.leaders.policies == made.leaders.policies
 
 
@@ -134,7 +138,7 @@ def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen():
             lambda c: {"leaders": replace(c.leaders, settled=c.leaders.settled + 1)},
             "leader stays|could ruin it|log-wealth|slack|not the lottery",
         ),
-        (lambda c: {"leaders": replace(c.leaders, settled=None)}, "slack|lottery|leader stays"),
+        (lambda c: {"leaders": replace(c.leaders, settled=None)}, "slack|lottery|leader stays|log-wealth"),
         (lambda c: {"by_rule": False}, "may settle where it is known"),
     ],
 )

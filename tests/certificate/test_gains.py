@@ -12,22 +12,28 @@ import pytest
 from scipy import stats
 
 import pacbandits as pb
+import pacbandits.certificate.certify as flow
 from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate, rounded_down
 from pacbandits.certificate.certify import Request, certify_rows
 from pacbandits.certificate.choosing import validated_class
+from pacbandits.certificate.content_order import order_by_content
+from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.summed.limits import RowLimits
+from pacbandits.certificate.survey import LogInMemory
 from pacbandits.certificate.worth import decide_led, stakes_for
-from pacbandits.confidence import CONTROL_PART, candidate_part, recommended_part
+from pacbandits.confidence import CONTROL_PART, candidate_part, guardrail_part, recommended_part
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
-from pacbandits.records import Contexts, Log
+from pacbandits.records import Contexts, Log, Metric, Ratio
+from pacbandits.records.metrics import read_guardrail
 from pacbandits.report.document import Intervals, Section
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.result_report import ladder, result_document
 from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
+from pacbandits.verifier.content_order import content_order
 
 NAMES = ("today", "new", "other")
 
@@ -61,7 +67,7 @@ def test_one_policy_is_recommended_certified_and_exported():
     for log, chosen in (
         (draw(1500, 1, lift=0.3), ONE_ACTION),
         (draw(3000, 2, by_person=0.25), RULE),
-        (draw(900, 3), CONTROL),
+        (draw(900, 6, lift=0.03), CONTROL),
     ):
         result = pb.certify(log, "trees:depth=1,bins=8", control="today")
         made = result.certificate
@@ -160,35 +166,55 @@ FORGERIES = {
     ),
     "stakes by hindsight": lambda c: replace(c, improvement=replace(c.improvement, scale=c.improvement.scale * 1.1)),
     "all rows bet": lambda c: replace(c, improvement=replace(c.improvement, spared=0)),
-    "one candidate has all of δ": lambda c: replace(
-        c,
-        threshold=-math.log(0.05 * 0.8 * (1 - CONTROL_PART)),
-        improvement=replace(c.improvement, candidates=(c.improvement.recommended,)),
-    ),
     "another control": lambda c: replace(c, improvement=replace(c.improvement, control=2)),
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-def test_forged_gains_are_refused(name):
+def refused(*names: str) -> bool:
+    """Return whether all these forgeries are refused, and the certificate itself is not."""
     log, made, policies = better()
     assert pb.verify(made, log, policies).good
-    assert not pb.verify(FORGERIES[name](made), log, policies).good
+    return not any(pb.verify(FORGERIES[name](made), log, policies).good for name in names)
 
 
-def test_leaders_by_hindsight_are_refused():
-    """A candidate whose leader was chosen by the rows that it leads is not the one that the rule gives."""
-    log, made, policies = better()
-    improvement = made.improvement
-    one = improvement.recommended
-    led = replace(
-        one.leaders, policies=(TreePolicy(2, 3), *one.leaders.policies[1:]), turns=tuple(0 for _ in one.leaders.turns)
-    )
-    other = replace(one, leaders=led, policy=TreePolicy(2, 3), low=0.2)
-    others = tuple(other if each is one else each for each in improvement.candidates)
-    changed = replace(improvement, candidates=others)
-    fake = replace(made, improvement=changed, policy=changed.policy, leaders=changed.leaders)
-    assert not pb.verify(fake, log, policies).good
+def test_forged_gains_are_refused():
+    assert refused("a larger gain")
+
+
+def test_forged_estimates_and_controls_are_refused():
+    assert refused("another estimate", "another control")
+
+
+def test_forged_stakes_on_gains_are_refused():
+    assert refused("stakes by hindsight", "all rows bet")
+
+
+def test_a_candidate_left_out_is_refused(monkeypatch):
+    """All figures follow, but one candidate has all of δ: who looks first could choose which."""
+    log, _, policies = better()
+
+    def without_rule(rows, control, leaders, **options):
+        del leaders[RULE]
+        return improve_on(rows, control, leaders, **options)
+
+    monkeypatch.setattr(flow, "improve_on", without_rule)
+    verdict = pb.verify(certified(log, policies=policies).certificate, log, policies)
+    assert verdict.faults == ("the candidates are not those that certify compares with control",)
+
+
+def test_leaders_by_hindsight_are_refused(monkeypatch):
+    """All figures follow, but who leads among single actions was not chosen by the rows before."""
+    log, _, policies = better()
+    honest = LogInMemory.lead_single_actions
+
+    def lead(self, learnt, **options):
+        found = honest(self, learnt, **options)
+        return replace(found, policies=(TreePolicy(2, 3),), turns=tuple(min(turn, 0) for turn in found.turns))
+
+    monkeypatch.setattr(LogInMemory, "lead_single_actions", lead)
+    verdict = pb.verify(certified(log, policies=policies).certificate, log, policies)
+    assert len(verdict.faults) == 1
+    assert "not the policy that the rows before it favour" in verdict.faults[0]
 
 
 def test_a_certificate_of_another_policy_than_the_recommended_cannot_be_made():
@@ -311,3 +337,90 @@ def test_a_candidate_that_is_none_is_refused(command, tmp_path):
 
 def test_bounds_are_rounded_down():
     assert [rounded_down(x) for x in (0.034169, -0.08961, 0.0)] == [0.0341, -0.0897, 0.0]
+
+
+@cache
+def guarded() -> tuple[Log, Log]:
+    """A log with two metrics: `harm` rises by 0.1 with the better action, `minutes` (10 to 60) does not change."""
+    log, rng = draw(2500, 8, lift=0.25), np.random.default_rng(8)
+    harm = (rng.random(len(log)) < np.where(log.actions == 1, 0.15, 0.05)).astype(float)
+    metrics = (Metric("harm"), Metric("minutes", 10, 60))
+    whole = replace(log, metrics=metrics, metric_values=np.column_stack([harm, rng.random(len(log))]))
+    return whole, log
+
+
+def test_a_candidate_that_violates_a_guardrail_is_not_recommended():
+    log, _ = guarded()
+    for rails, states, chosen in (
+        (["minutes >= control * 0.8"], ["kept"], {RULE, ONE_ACTION}),
+        (["harm <= control + 0.1"], ["not proven yet"], {RULE, ONE_ACTION}),
+        (["harm <= control + 0.01", "minutes <= control + 10"], ["violated", "kept"], {CONTROL}),
+    ):
+        result = pb.certify(log, "trees:depth=0", control="today", guardrails=rails)
+        improvement = result.certificate.improvement
+        assert [one.state for one in improvement.candidates[-1].guarded] == states
+        assert improvement.chosen in chosen
+        assert result.verify().good
+        back = json.loads(json.dumps(result.certificate.to_json()))
+        assert Certificate.from_json(back).to_json() == back
+        assert sum("Guardrail" in line for line in result.answer.splitlines()) == (
+            1 if chosen == {CONTROL} else len(rails)
+        )
+    assert "but it violates a guardrail" in result.answer
+
+
+def test_guardrails_take_their_part_of_delta_from_gains():
+    log, plain = guarded()
+    free, bound = (
+        certified(rows, policies="trees:depth=0", guardrails=rails).certificate.improvement.candidates[-1]
+        for rows, rails in ((plain, ()), (log, (read_guardrail("harm <= control + 0.1"),)))
+    )
+    assert candidate_part(2, guardrails=3) * 2 + 2 * 3 * 2 * guardrail_part(2, guardrails=3) == pytest.approx(1.0)
+    assert bound.estimate - bound.low > free.estimate - free.low - 0.02
+    assert bound.guarded[0].low < 0.1 < bound.guarded[0].high
+
+
+@pytest.mark.parametrize("end", ["low", "high", "limit"])
+def test_forged_guardrails_are_refused(end):
+    log, _ = guarded()
+    result = pb.certify(log, "trees:depth=0", control="today", guardrails=["harm <= control + 0.1"])
+    made = result.certificate
+    better_by = {"low": 0.01, "high": -0.01, "limit": 0.05}[end]
+    changed = tuple(
+        replace(one, guarded=tuple(replace(each, **{end: getattr(each, end) + better_by}) for each in one.guarded))
+        for one in made.improvement.candidates
+    )
+    forged = replace(made, improvement=replace(made.improvement, candidates=changed))
+    assert result.verify().good
+    assert not pb.verify(forged, log, result.policies).good
+
+
+def test_false_verdicts_on_guardrails_are_rare():
+    """The true difference lies outside the bounds with probability δ at most, all bounds together."""
+    wrong, runs, delta = 0, 30, 0.4
+    for seed in range(runs):
+        log, rng = draw(400, 300 + seed), np.random.default_rng(seed)
+        log = replace(log, metrics=(Metric("harm"),), metric_values=(rng.random((400, 1)) < 0.1).astype(float))
+        rails = (read_guardrail("harm <= control"),)
+        found = certified(log, delta=delta, policies="trees:depth=0", guardrails=rails).certificate.improvement
+        wrong += any(not one.guarded[0].low <= 0.0 <= one.guarded[0].high for one in found.candidates)
+    assert wrong <= stats.binom.ppf(0.999, runs, delta)
+
+
+def test_a_ratio_and_a_stream_are_refused_for_guardrails():
+    log, _ = guarded()
+    whole = replace(log, metrics=(Ratio(*log.metrics),))
+    with pytest.raises(InputError, match=r"harm/minutes.*ratio"):
+        certified(whole, policies="trees:depth=0", guardrails=(read_guardrail("harm/minutes <= control"),))
+    request = Request(policies="trees:depth=0", control="today", guardrails=(read_guardrail("harm <= control"),))
+    with pytest.raises(InputError, match=r"harm.*leave out engine"):
+        certify_rows(LogSource(log), request, engine=Local("stream"))
+
+
+def test_the_order_of_rows_depends_on_metrics_too():
+    """Rows that are equal but for a metric are different rows: who writes the file cannot deal out their values."""
+    log, _ = guarded()
+    other = replace(log, metric_values=log.metric_values[::-1])
+    assert not np.array_equal(*(order_by_content(one) for one in (log, other)))
+    for one in (log, other):
+        np.testing.assert_array_equal(order_by_content(one), content_order(one))

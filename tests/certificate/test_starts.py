@@ -143,19 +143,12 @@ def test_verify_finds_forged_starts(late, change, words):
 
 
 @pytest.mark.thorough
-def test_a_state_with_a_late_start_is_read_back(late, tmp_path):
+def test_a_state_is_read_back_with_the_start_that_its_rounds_prove(late, tmp_path):
+    """Whatever start the certificate of the saved state says: certificates are not stored."""
     _, states = late
-    trial = Uniform(0.15, 0.05, single=True, pilot=40)
-    pb.save_state(tmp_path / "state", trial, states[-1])
+    trial, made = Uniform(0.15, 0.05, single=True, pilot=40), states[-1].certificate
+    for start in (made.leaders.start, made.leaders.start + 1, 0):
+        told = replace(made, leaders=replace(made.leaders, start=start))
+        pb.save_state(tmp_path / "state", trial, replace(states[-1], certificate=told))
     _, back = pb.load_state(tmp_path / "state")
-    assert back.certificate.to_json() == states[-1].certificate.to_json()
-
-
-@pytest.mark.parametrize(("later", "words"), [(1, "starts in round"), (0, "the threshold of its certificate")])
-def test_a_state_with_a_forged_start_is_refused(late, tmp_path, later, words):
-    _, states = late
-    made = states[-1].certificate
-    leaders = replace(made.leaders, start=(made.leaders.start + 1) * later)
-    forged = replace(states[-1], certificate=replace(made, leaders=leaders))
-    with pytest.raises(InputError, match=words):
-        pb.save_state(tmp_path / "state", Uniform(0.15, 0.05, single=True, pilot=40), forged)
+    assert back.certificate.to_json() == made.to_json()

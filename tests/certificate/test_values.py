@@ -164,10 +164,8 @@ def test_each_side_pays_for_its_experts_and_half_of_delta():
         found = wealth_of(rows, sign=sign)
         assert end == pytest.approx(sign * found.bound(needed))
         # The experts' wealth, by their shares, is what is needed at the bound.
-        each = [
-            w * math.exp(a - sign * end * t) for a, t, w in zip(found.wealth, found.totals, found.shares, strict=True)
-        ]
-        assert sum(each) == pytest.approx(math.exp(needed))
+        each = found.shares * np.exp(found.wealth - sign * end * found.totals)
+        assert each.sum() == pytest.approx(math.exp(needed))
 
 
 def test_centres_are_of_earlier_rounds():

@@ -27,6 +27,7 @@ policies = "trees:depth=1"
 epsilon = 0.4
 seed = 17
 holdout = 0.1
+rehearsal = true
 [guardrail]
 name = "complaint"
 most = 0.3
@@ -162,6 +163,26 @@ def test_people_come_to_a_service_that_runs(run, at):
         assert code == 2
     code, _, err = run("experiment", "drive", "checkout", *asked, "--database", "none.db")
     assert (code, "--protocol" in err) == (2, True)
+
+
+def test_simulated_visitors_come_to_rehearsals_alone(run, at):
+    """They would certify an experiment on made-up people, for good, and it would serve that rule to real ones."""
+    (at / "real.toml").write_text(PROTOCOL.replace("rehearsal = true\n", ""))
+    run("experiment", "create", "real.toml")
+    code, _, err = run("experiment", "drive", "checkout", "--rate", 0, "--people", 10)
+    assert (code, "'checkout' is not a rehearsal" in err) == (2, True)
+    with Experiment.open("pacbandits.db", "checkout") as real:
+        assert real.status().assigned == 0
+        digest = real.protocol.digest
+        assert "rehearsal" not in real.protocol.to_json()
+    code, out, _ = run("experiment", "create", "real.toml", "--rehearsal")
+    assert (code, "checkout-rehearsal, in pacbandits.db; a rehearsal" in out) == (0, True)
+    assert run("experiment", "drive", "checkout-rehearsal", "--rate", 0, "--people", 10)[0] == 0
+    with Experiment.open("pacbandits.db", "checkout-rehearsal") as made:
+        assert made.status().to_json()["rehearsal"]
+        assert made.protocol.remarks()[0].startswith("the experiment is a rehearsal")
+        assert made.protocol.digest != digest
+        assert made.protocol.policy_class.log_size == real.protocol.policy_class.log_size
 
 
 def test_without_a_database_nothing_is_listed(run, at):

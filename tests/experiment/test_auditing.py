@@ -13,7 +13,8 @@ import pytest
 import pacbandits as pb
 from pacbandits.errors import InputError
 from pacbandits.experiment.audit import audit, has_sealed_record, links_of, read_record
-from pacbandits.experiment.chain import BEGINNING, entry_bytes, id_of, linked, mark_of, row_of
+from pacbandits.experiment.chain import BEGINNING, entry_bytes, linked, mark_of
+from pacbandits.experiment.ids import id_of, is_id, row_in
 from pacbandits.records.log_metadata import PackedText, pack_text, unpack_text
 from pacbandits.verifier import recompute as verify
 from tests.experiment.conftest import NOTED_ROW
@@ -211,9 +212,18 @@ def test_a_chain_that_was_made_anew_holds_and_has_other_heads(export, tmp_path, 
 def test_units_stand_for_nobody_and_ids_cannot_be_guessed():
     secret, other = b"s" * 32, b"t" * 32
     assert mark_of(secret, "u-17") != mark_of(other, "u-17")
-    assert row_of(secret, id_of(secret, 300)) == 300
-    assert row_of(other, id_of(secret, 300)) is None
-    assert row_of(secret, id_of(secret, 300)[:-1] + "x") is None
+    about = {"unit": "u-17", "nonce": "00ff"}
+    given = id_of(secret, 300, **about)
+    assert row_in(given) == 300
+    assert is_id(given, secret, 300, **about)
+    for wrong in (given[:-1] + "x", given + "\ud800", id_of(other, 300, **about), id_of(secret, 301, **about)):
+        assert not is_id(wrong, secret, 300, **about)
+    assert not is_id(given, secret, 300, unit="u-17", nonce="00fe")
+    assert not is_id(given, secret, 300, unit="u-18", nonce="00ff")
+    assert id_of(secret, 300, unit="u-17", nonce="") == id_of(
+        secret, 300, unit="u-18", nonce=""
+    )  # of the first version
+    assert [row_in(one) for one in ("", "-", "x-1", "1" * 16 + "-a", "ä-1")] == [None] * 5
 
 
 def test_links_depend_on_all_that_came_before():

@@ -22,7 +22,10 @@ from tests.service.postgres import postgres
 from tests.stored.make import FOLDER
 
 STORED = FOLDER / "databases"  # dumps of databases: schema_N has taken N steps. A new step asks for a new dump
-HEADS = {1: "93054c60fc0a980d6bf8aa773b8c273f72e9f6eddb0188e7a3c8ad0d7da0becc"}
+HEADS = {
+    1: "93054c60fc0a980d6bf8aa773b8c273f72e9f6eddb0188e7a3c8ad0d7da0becc",
+    2: "da453567bcf2fd857a107d94cf1860a82ad3aefc467fd0c79d613104eada705a",
+}
 VERSIONS = range(1, len(STEPS) + 1)
 PRETEND = "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'; CREATE INDEX by_at ON entries (at)"
 
@@ -109,6 +112,37 @@ def test_a_further_step_works_on_a_fresh_and_on_an_older_database(tmp_path, vers
     engine.dispose()
 
 
+@pytest.mark.parametrize("lacking", ["service_signing", "service_keys"])
+def test_a_database_from_before_a_table_was_added_to_step_1_is_completed(tmp_path, lacking):
+    path = stored(tmp_path / "old.db", 1)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"DROP TABLE {lacking}")
+    connection.close()
+    fresh = Database(tmp_path / "fresh.db", create=True)
+    assert schema_of(Database(path).engine) == schema_of(fresh.engine)
+
+
+def test_a_database_whose_tables_differ_is_refused_in_a_sentence(tmp_path):
+    path = stored(tmp_path / "old.db", 1)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE standings DROP COLUMN too_late")
+    connection.close()
+    with pytest.raises(InputError, match="its table 'standings' has no column 'too_late'"):
+        Database(path)
+
+
+def test_keys_of_the_first_schema_keep_their_use_without_the_permission_to_steer(tmp_path):
+    path = stored(tmp_path / "old.db", 1)
+    with sqlite3.connect(path) as connection:
+        for number, (experiment, scope) in enumerate((("checkout", "write"), ("checkout", "read"), ("", "admin"))):
+            row = (str(number), experiment, scope, b"0" * 32, 1, 0)
+            connection.execute("INSERT INTO service_keys VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.close()
+    with Database(path).engine.connect() as connection:
+        found = connection.exec_driver_sql("SELECT scope, expires, label FROM service_keys ORDER BY id").all()
+    assert found == [("assign read", 0, ""), ("read", 0, ""), ("admin", 0, "first start")]
+
+
 def test_a_step_that_fails_leaves_the_database_as_it_was(tmp_path):
     database = Database(stored(tmp_path / "e.db", 1))
     before = schema_of(database.engine)
@@ -165,15 +199,16 @@ def patch(name, *edits):
 
 how, database, export = sys.argv[1:]
 patch("stored_rows", (
-    "    propensities: bytes\\n\\n    def sealed(self, mark",
-    f"    propensities: bytes\\n    channel: {how} = 'web'\\n\\n    def sealed(self, mark",
+    '    nonce: str = ""\\n\\n    def sealed(self, mark',
+    f'    nonce: str = ""\\n    channel: {how} = "web"\\n\\n    def sealed(self, mark',
 ))
 patch("migrations", (
-    "(_STEP_1,)", """(_STEP_1, "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'")"""
+    "(_STEP_1, _STEP_2)",
+    """(_STEP_1, _STEP_2, "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'")"""
 ))
 patch("assignments", (
-    "                propensities=propensities[i].tobytes(),\\n",
-    "                propensities=propensities[i].tobytes(),\\n                channel='app' if row % 2 else 'web',\\n",
+    "                nonce=nonce,\\n",
+    "                nonce=nonce,\\n                channel='app' if row % 2 else 'web',\\n",
 ))
 from dataclasses import replace
 from pacbandits.experiment.audit import audit

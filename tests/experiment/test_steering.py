@@ -162,3 +162,18 @@ def test_rounds_that_are_read_in_several_threads_stand_there_once(tmp_path, monk
         one.join()
     assert len(opened.known_rounds) > 1
     assert [one.number for one in opened.known_rounds] == list(range(len(opened.known_rounds)))
+
+
+def test_after_a_withdrawal_no_rule_that_may_use_the_action_is_shown(tmp_path):
+    """The last analysis was before it: what it says of rules is out of date, its counts are not."""
+    played = Played(tmp_path / "e.db")
+    played.day(200)
+    before = played.advance()
+    assert before["policy"] is not None
+    played.experiment.withdraw("discount", "margins")
+    after = played.experiment.status().to_json()
+    assert [after[name] for name in ("claim", "policy", "leaves", "value", "to_go")] == [None] * 5
+    assert after["arms"] == before["arms"]
+    assert after["analysis"] == before["analysis"]
+    played.day(100)
+    assert played.advance()["policy"] is not None

@@ -35,6 +35,7 @@ THRESHOLD = "certificate/test_certificate.py::test_the_threshold_is_a_union_over
 LEADERS = "certificate/test_leaders.py::test_"
 LED = "certificate/test_led_ville.py::test_no_expert_grows_rich_whoever_leads"
 STARTS = "certificate/test_starts.py::test_"
+GAINS = "certificate/test_gains.py::test_"
 SHARED_STARTS = "certificate/test_led_ville.py::test_all_starts_of_a_single_policy_share_what_there_is"
 MADE = f"{LEADERS}a_certificate_is_its_definition_and_verify_finds_the_same"
 PARTS = f"{LEADERS}certify_has_two_proofs_that_share_delta"
@@ -46,6 +47,8 @@ REALIZABLE = "realizable/test_certificate.py::"
 SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_need"
 BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
+CONTENT = "certificate/test_content_order.py::test_"
+BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
 SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
@@ -152,6 +155,55 @@ THRESHOLDS = (
         "certificate/test_search.py",
     ),
     Mutant(
+        "the rows of counted blocks are read in the order of the file",
+        "logs/blocks.py",
+        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return np.arange(len(content))",
+        f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
+    ),
+    Mutant(
+        "sorted rows of counted blocks are not permuted",
+        "logs/blocks.py",
+        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return content",
+        f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
+    ),
+    Mutant(
+        "rows of counted blocks are shuffled after they were counted",
+        "certificate/conventions.py",
+        "    if not says(log.remarks, COUNTED):  # these stand",
+        "    if True:  # these stand",
+        f"{BLOCKS}rows_of_counted_blocks_are_certified_in_the_order_in_which_they_were_counted",
+    ),
+    Mutant(
+        "rows of clusters are counted, and not clusters",
+        "logs/blocks.py",
+        "np.add.at(counts, (codes[first], actions[first]), 1)",
+        "np.add.at(counts, (codes, actions), 1)",
+        f"{BLOCKS}clusters_are_counted_and_not_their_rows",
+    ),
+    Mutant(
+        "counted blocks are not counted down",
+        "logs/blocks.py",
+        "left = counts[block] - (before - before[starts][block])",
+        "left = counts[block] - 0 * before",
+        f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
+    ),
+    Mutant(
+        "whether a row of a block counts depends on its own action",
+        "logs/blocks.py",
+        "ended = np.cumsum(low) - (np.cumsum(low) - low)[starts][block] > 0",
+        "ended = (np.cumsum(low) - (np.cumsum(low) - low)[starts][block] > 0) | (actions[rows] == 0)",
+        f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
+    ),
+    Mutant(
+        "drift along rows in the order of time is a remark",
+        "certificate/alarms.py",
+        "remark=shuffled and drift.by_rows and drift.found",
+        "remark=drift.by_rows and drift.found",
+        "certificate/test_alarms.py::test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs",
+    ),
+    Mutant(
         "every log is shuffled",
         "certificate/conventions.py",
         "return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())",
@@ -161,9 +213,9 @@ THRESHOLDS = (
     Mutant(
         "a log of a fixed split is in order as it stands",
         "certificate/conventions.py",
-        "in_blocks(shuffled(log), planned_ends(log.n_units))",
-        "in_blocks(log, planned_ends(log.n_units))",
-        "certificate/test_arranging.py::test_sorted_rows_of_a_fixed_split_give_no_wrong_certificates",
+        "sorted_by_content(log) if by_content",
+        "log if by_content",
+        f"{CONTENT}any_permutation_of_a_log_gives_the_same_certificate",
     ),
     Mutant(
         "a leader that stays was chosen by later rows too",
@@ -205,7 +257,70 @@ THRESHOLDS = (
         "certificate/conventions.py",
         "else number_units(log.units)\n    return log.take",
         "else np.arange(len(log))\n    return log.take",
+        "verifier/test_order.py::test_a_log_in_memory_is_ordered_alike",
+    ),
+    Mutant(
+        "an order by content tears the visits of a person apart",
+        "certificate/content_order.py",
+        "    if log.units is None:\n        return order_items(digests)",
+        "    if True:\n        return order_items(digests)",
         f"{UNITS}units_are_shuffled_and_none_is_left_out",
+    ),
+    Mutant(
+        "the key of the order does not depend on the rows",
+        "certificate/content_order.py",
+        "hashlib.blake2b(ranked.data, digest_size=KEY_BYTES)",
+        "hashlib.blake2b(b'', digest_size=KEY_BYTES)",
+        f"{CONTENT}the_key_depends_on_every_row",
+    ),
+    Mutant(
+        "verify takes a key that does not depend on the rows",
+        "verifier/content_order.py",
+        "key = blake2b(data, digest_size=KEY_BYTES)",
+        "key = blake2b(b'', digest_size=KEY_BYTES)",
+        f"{CONTENT}the_key_depends_on_every_row",
+    ),
+    Mutant(
+        "copies of a row have one place, and clump",
+        "certificate/content_order.py",
+        "copies = _copies(ranked)",
+        "copies = np.zeros(len(ranked), dtype=np.uint64)",
+        f"{CONTENT}equal_rows_are_spread_and_do_not_clump",
+    ),
+    Mutant(
+        "for verify, copies of a row have one place",
+        "verifier/content_order.py",
+        "for copy, item in enumerate(equals)",
+        "for copy, item in ((0, one) for one in equals)",
+        f"{CONTENT}equal_rows_are_spread_and_do_not_clump",
+    ),
+    Mutant(
+        "rewards have no part in a row's contents",
+        "certificate/content_order.py",
+        "columns += [log.actions.astype(np.uint64), _bits(log.rewards), ",
+        "columns += [log.actions.astype(np.uint64), _bits(0.0 * log.rewards), ",
+        f"{CONTENT}each_part_of_a_row_is_part_of_its_digest",
+    ),
+    Mutant(
+        "verify takes the order of the file",
+        "verifier/order.py",
+        "log_by_content(log) if by_content",
+        "log if by_content",
+        f"{CONTENT}verify_derives_the_order_again_and_refuses_any_other[None]",
+    ),
+    Mutant(
+        "by sums, verify takes the order of the file",
+        "verifier/order.py",
+        "order = place_by_digest(words_of_rows(",
+        "order = np.arange(n)\n    _ = place_by_digest(words_of_rows(",
+        f"{CONTENT}verify_derives_the_order_again_and_refuses_any_other[threads]",
+    ),
+    Mutant(
+        "verify does not say that the order of an older certificate is taken on trust",
+        "verifier/verify.py",
+        "trusted = (*trusted, ORDER_TRUSTED)",
+        "trusted = (*trusted,)",
+        "stored/test_stored.py::test_a_certificate_of_the_version_that_shuffled_row_numbers_says_what_it_trusts",
     ),
     Mutant(
         "who taught the class bets at the next visit",
@@ -517,6 +632,111 @@ PAST = (
         f"{STARTS}all_starts_that_there_can_be_share_delta {SHARED_STARTS}",
     ),
     Mutant(
+        "every candidate has all of δ",
+        "confidence.py",
+        "return 1.0 / candidates",
+        "return 1.0",
+        f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
+    ),
+    Mutant(
+        "the recommended policy has all of δ",
+        "certificate/certify.py",
+        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))",
+        "part = LEADERS_PART",
+        f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
+    ),
+    Mutant(
+        "rows that tune the stakes bet too",
+        "certificate/stakes.py",
+        "(scale,) * len(counts), spared=first)",
+        "(scale,) * len(counts), spared=spared)",
+        f"{GAINS}rows_that_tune_the_stakes_are_no_evidence",
+    ),
+    Mutant(
+        "a gain is recommended by its estimate",
+        "certificate/certificate.py",
+        "return best if best.low > 0 else None",
+        "return best if best.estimate > 0 else None",
+        f"{GAINS}one_policy_is_recommended_certified_and_exported",
+    ),
+    Mutant(
+        "gains are not compared with control",
+        "certificate/gains.py",
+        "Kind(against=control)",
+        "Kind()",
+        f"{GAINS}one_policy_is_recommended_certified_and_exported",
+    ),
+    Mutant(
+        "a certificate may be of another policy than the recommended",
+        "certificate/certificate.py",
+        "if self.improvement is not None and self.policy.to_json() != self.improvement.policy.to_json():",
+        "if False:",
+        f"{GAINS}a_certificate_of_another_policy_than_the_recommended_cannot_be_made",
+    ),
+    Mutant(
+        "folds test on the rows that they learnt from",
+        "certificate/choosing.py",
+        "held_out[j, inside] = values[inside, actions]",
+        "held_out[j, inside] = values[inside, each.argmax(tested_on, values[inside])(tested_on)]",
+        f"{GAINS}the_size_of_a_rule_is_chosen_on_rows_that_did_not_choose_it",
+    ),
+    Mutant(
+        "verify takes any gain",
+        "verifier/gains.py",
+        "if not one.low / c.unit <= max(low, -1.0) + MAX_GAIN_ROUNDING:",
+        "if False:",
+        f"{GAINS}forged_gains_are_refused",
+    ),
+    Mutant(
+        "verify takes any stakes on gains",
+        "verifier/gains.py",
+        "if found.spared != bets.spared or not near(found.scale, bets.scale):",
+        "if False:",
+        f"{GAINS}forged_stakes_on_gains_are_refused",
+    ),
+    Mutant(
+        "verify takes any candidates",
+        "verifier/gains.py",
+        "if [one.name for one in found.candidates] != names_due(c, policies):",
+        "if False:",
+        f"{GAINS}a_candidate_left_out_is_refused",
+    ),
+    Mutant(
+        "verify takes candidates' leaders by hindsight",
+        "verifier/rule.py",
+        "faults, ties = [*faults, *found[0]], [*ties, *found[1]]",
+        "faults, ties = faults, ties",
+        f"{GAINS}leaders_by_hindsight_are_refused",
+    ),
+    Mutant(
+        "guardrails take nothing of δ from gains",
+        "confidence.py",
+        "return (1.0 - GUARDRAILS_PART if guardrails else 1.0) / candidates",
+        "return 1.0 / candidates",
+        f"{GAINS}guardrails_take_their_part_of_delta_from_gains",
+    ),
+    Mutant(
+        "a candidate that violates a guardrail is recommended",
+        "certificate/certificate.py",
+        "allowed = [one for one in self.candidates if one.allowed]",
+        "allowed = list(self.candidates)",
+        f"{GAINS}a_candidate_that_violates_a_guardrail_is_not_recommended",
+    ),
+    Mutant(
+        "verify takes any bounds of guardrails",
+        "verifier/gains.py",
+        "if not (rail.low <= low + off and rail.high >= high - off and abs(rail.estimate - estimate) <= 1e-6 * unit):",
+        "if False:",
+        f"{GAINS}forged_guardrails_are_refused",
+    ),
+    Mutant(
+        "the order of rows does not depend on metrics",
+        "certificate/content_order.py",
+        "columns += [] if log.metric_values is None else [_bits(log.metric_values)]",
+        "columns += []",
+        f"{GAINS}the_order_of_rows_depends_on_metrics_too",
+    ),
+    Mutant(
         "rows before the start bet too",
         "certificate/making.py",
         "np.array(self.leaders.counted, dtype=np.int64)",
@@ -545,11 +765,32 @@ PAST = (
         f"{STARTS}a_late_start_is_verified",
     ),
     Mutant(
-        "a state may tell of any start",
-        "trials/state_checks.py",
-        "_check(start in led.starts(counts), ",
-        "_check(True, ",
-        f"{STARTS}a_state_with_a_forged_start_is_refused",
+        "a replayed round may come out in any way",
+        "trials/saved_state.py",
+        "if not math.isclose(then, found, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING):",
+        "if False:",
+        "trials/test_saving.py::test_a_model_of_the_users_own_that_predicts_otherwise_is_noticed_by_the_figures",
+    ),
+    Mutant(
+        "a state may have rounds after its end",
+        "trials/saved_state.py",
+        "        if state.finished:\n",
+        "        if False:\n",
+        "trials/test_forged_states.py::test_rounds_after_the_end_are_refused",
+    ),
+    Mutant(
+        "an entry of a state may be altered",
+        "trials/saved_state.py",
+        "if not whole or seal != head:",
+        "if not whole:",
+        "trials/test_state_files.py::test_a_damaged_or_foreign_file_is_refused_in_one_line",
+    ),
+    Mutant(
+        "a run resumes with any random numbers",
+        "simulation/runs.py",
+        "if digest_log(again) != digest_log(log):",
+        "if False:",
+        "trials/test_forged_states.py::test_a_run_notices_rows_that_its_random_numbers_do_not_draw",
     ),
     Mutant(
         "small classes have leaders",
@@ -874,6 +1115,12 @@ RECHECK = (
                 "records/test_phi.py::test_the_digest_of_a_log_sees_phi",
             ),
             (
+                "metrics",
+                "*known, *_metrics(log))",
+                "*known)",
+                "records/test_metrics.py::test_digests_cover_metrics_and_no_others_change",
+            ),
+            (
                 "shapes",
                 "sha.update(str(part.shape).encode())",
                 "pass",
@@ -1041,6 +1288,27 @@ PAPER = (
         "+ 2.0 * gamma * costs",
         "+ 0.0 * gamma * costs",
         "paper/test_coda_oracle.py::test_the_width_is_in_the_gaps",
+    ),
+    Mutant(
+        "coda-oracle has all of log(1/δ_l) in its γ at a smaller scale",
+        "paper/coda_oracle.py",
+        "min(self.scale, 1.0) * self.confidence",
+        "self.confidence",
+        "paper/test_coda_oracle.py::test_the_width_is_in_the_gaps",
+    ),
+    Mutant(
+        "Frank–Wolfe through oracles loses the steps of a settling that was cut short",
+        "paper/frank_wolfe_oracle.py",
+        "and ascent.best_step == 0:",
+        "and ascent.best_step < 0:",
+        "paper/test_oracle_calls.py::test_one_inner_step_is_enough_for_the_bound",
+    ),
+    Mutant(
+        "a limit admits policies beyond it",
+        "paper/oracles.py",
+        "np.searchsorted(frontier.second, -limits)",
+        "np.searchsorted(frontier.second, -2.0 * limits)",
+        "paper/test_oracle_calls.py::test_a_step_at_limits_is_the_best_of_their_constrained_argmaxes",
     ),
     Mutant(
         "coda-oracle ends rounds too soon",
@@ -1638,9 +1906,16 @@ SUMS = (
     Mutant(
         "by sums: shuffled rows are in other blocks than in memory",
         "certificate/summed/arrangement.py",
+        "rounds[order] = np.repeat(np.arange(len(ends))",
+        "rounds[:] = np.repeat(np.arange(len(ends))",
+        f"{SUMMED_ROWS}shuffled_rows_count_as_in_memory",
+    ),
+    Mutant(
+        "by sums: rows of an older certificate are in other blocks than in memory",
+        "certificate/summed/arrangement.py",
         '_scrambled(start, len(block)), side="right")',
         '_scrambled(start, len(block)), side="left")',
-        f"{SUMMED_ROWS}shuffled_rows_count_as_in_memory",
+        "verifier/test_order.py::test_rows_read_by_an_engine_are_ordered_alike[700-hashes]",
     ),
     Mutant(
         "by sums: rows without an order count once however often they occurred",

@@ -157,3 +157,26 @@ def test_row_23_the_constant_of_the_trivial_minimax_bound():
     per_action = 2 * divergence(p) / (alpha * epsilon) ** 2
     printed = trivial_minimax_bound(n_contexts=50, n_actions=10, epsilon=epsilon, delta=0.1)
     assert 50 * 9 * per_action < printed / 500
+
+
+def test_row_44_an_algorithm_need_not_treat_actions_alike():
+    """The proof takes P(π̂(c) = π(c)) ≤ 1/2 where two actions tie, "by the symmetric algorithm assumption"; the theorem
+    speaks of any algorithm. One that prefers the first of two close ones answers it with probability 0.98. If actions
+    are relabelled at random before it plays, that is 1/2, with the same samples. And the proof asks for δ < 1/8 where
+    the theorem has δ < 1/6, which is all that its 5/6 needs."""
+    rng = np.random.default_rng(44)
+    plays, runs, margin = 100, 4000, 0.3
+
+    def answers(means, *, relabel):
+        """The action answered in each run: the first shown, unless the second has earned more by the margin."""
+        earned = np.array(means) + rng.normal(size=(runs, 2)) / math.sqrt(plays)
+        swapped = rng.random(runs) < 0.5 if relabel else np.zeros(runs, dtype=bool)
+        shown = np.where(swapped[:, None], earned[:, ::-1], earned)
+        return (shown[:, 1] > shown[:, 0] + margin) ^ swapped
+
+    assert (answers((0.5, 0.5), relabel=False) == 0).mean() > 0.97
+    assert (answers((0.5, 0.5), relabel=True) == 0).mean() == pytest.approx(0.5, abs=0.03)
+    # The error after relabelling is the mean of those on an instance and on its relabelled copy: at most the worst.
+    errors = [answers((1.0, 0.5), relabel=False).mean(), 1 - answers((0.5, 1.0), relabel=False).mean()]
+    assert answers((1.0, 0.5), relabel=True).mean() == pytest.approx(sum(errors) / 2, abs=0.03)
+    assert 1 - 1 / 8 > 1 - 1 / 6 >= 5 / 6

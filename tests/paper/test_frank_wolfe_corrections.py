@@ -238,6 +238,45 @@ def test_row_40_a_gap_of_epsilon_is_not_enough_for_the_widths():
     assert excess(found.propensities) > 1.0
 
 
+def test_row_42_gamma_belongs_to_the_weights_before():
+    """Printed: γ^{t+1} = GD(λ^t). Lemma `recursive` needs h(λ^t, γ^t) ≤ min_γ h(λ^t, γ) + κ_t, and γ^t = GD(λ^{t−1}) is
+    no minimiser at λ^t once λ moves: 2.01 above it against κ_1 = 0.0625, and the largest slope is 62 against 29. With
+    GD at the new weights the excess is within κ_t."""
+    problem, best = sixty(**PRINTED)
+    n = solve_frank_wolfe(problem, epsilon=EPSILON).samples
+    weights = at(60, best)
+    gamma = printed_gamma(problem, weights, samples=n, precision=1e-9)
+    for t in range(6):
+        precision = EPSILON / (t + 1) ** 2
+        least = descend(problem, weights, samples=n, precision=1e-9).value
+        mended = printed_gamma(problem, weights, samples=n, precision=precision)
+        slopes = problem.gradient(weights, gamma, samples=n)
+        assert problem.value(weights, mended, samples=n) - least <= precision
+        if t > 0:
+            assert problem.value(weights, gamma, samples=n) - least > 30 * precision  # as printed
+            assert slopes.max() > 1.3 * problem.gradient(weights, mended, samples=n).max()
+        step = 2 / (t + 3)
+        weights = (1 - step) * weights + step * at(60, int(slopes.argmax()))
+        gamma = mended  # which is GD(λ^t), used at λ^{t+1}
+
+
+def test_row_45_weights_that_are_better_at_a_held_design_need_not_be_better():
+    """Lemma `strong_duality` takes the mass from a policy below the maximum, at w* held, and calls that a larger dual.
+    The dual minimises over w anew: it falls. That both sides are equal is Sion's theorem, and is seen."""
+    problem, _ = sixty(**PRINTED)
+    saddle = solve_frank_wolfe(problem, epsilon=EPSILON)
+    n, weights = saddle.samples, saddle.weights
+    found = descend(problem, weights, samples=n, precision=1e-9)
+    slopes = problem.slopes(found.propensities, samples=n)
+    below = np.where(slopes < weights @ slopes, weights, 0.0)
+    dropped = int(below.argmax())
+    assert slopes[dropped] < slopes.max()
+    moved = np.where(np.arange(60) == dropped, 0.0, weights) / (1 - weights[dropped])
+    assert moved @ slopes > weights @ slopes + 5e-4  # with w held
+    assert descend(problem, moved, samples=n, precision=1e-9).value < found.value - 0.01  # the dual itself
+    assert solve_frank_wolfe(problem, epsilon=EPSILON, tolerance=0.01).gap <= 0.01 * EPSILON
+
+
 def test_the_printed_algorithm_needs_smoothing():
     problem, best = sixty(smoothing=0.0)
     with pytest.raises(InputError, match="needs a smoothing above 0"):

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from tests.paper.oracle_reductions import choose_policy, frank_wolfe_step
 
-from pacbandits.paper.oracles import Estimates, SupportGammas, best_outside, best_outside_as_printed
+from pacbandits.paper.oracles import (
+    Estimates,
+    SupportGammas,
+    best_outside,
+    best_outside_as_printed,
+    constrained_argmax,
+    relaxed_argmax,
+)
 from pacbandits.policies import Finite
 from pacbandits.policies.base import CountedClass
 from pacbandits.records import Contexts
@@ -31,6 +38,32 @@ def test_row_24_the_exclusion_algorithm_cycles_on_ties():
 
     broken = scores + np.array([[1e-9, 0.0], [0.0, 0.0]])
     assert best_outside_as_printed(policies, contexts, broken, excluded=excluded, max_steps=1000).visited == (0, 1, 2)
+
+
+def test_row_43_a_limit_on_the_score_itself_is_not_the_limit_that_the_steps_need():
+    """`def:csc` maximises s subject to s ≤ l. A step maximises −Δ̂ + √V, V under a limit on Δ̂: of three policies the
+    middle one is best, no mixture of V and −Δ̂ is largest there, and no limit on V alone keeps Δ̂ small. In `c_csc` the
+    printed oracle at the value of π_i returns π_i: that π differ from π_i somewhere is not in the definition."""
+    contexts, policies = Contexts.finite(1), Finite([[0], [1], [2]], n_actions=3)
+    variances, gaps = np.array([[0.04, 1.0, 9.0]]), np.array([[0.0, 0.5, 3.0]])
+    values = (-gaps + np.sqrt(variances))[0]
+    assert int(values.argmax()) == 1
+
+    def chosen(policy):
+        return int(policy(contexts)[0])
+
+    mixed = {chosen(policies.argmax(contexts, variances - slope * gaps)) for slope in np.linspace(0, 10, 101)}
+    assert mixed == {0, 2}
+    ours = constrained_argmax(policies, contexts, variances, budget=gaps, limit=1.0)
+    assert chosen(ours) == 1
+    own = [constrained_argmax(policies, contexts, variances, budget=variances, limit=limit) for limit in (0.5, 50.0)]
+    assert [chosen(policy) for policy in own] == [0, 2]  # as printed
+    relaxed = relaxed_argmax(policies, contexts, variances, budget=gaps, limit=1.0)  # argmaxes alone: a hull
+    assert chosen(relaxed.policy) == 0
+    assert relaxed.value < 1.0 < relaxed.bound
+    for i in range(3):
+        again = constrained_argmax(policies, contexts, variances, budget=variances, limit=variances[0, i])
+        assert chosen(again) == i
 
 
 def one_context(*, means, shares, gamma, samples):

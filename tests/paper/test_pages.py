@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pacbandits.algorithms import ALGORITHMS
+
 TESTS = Path(__file__).parents[1]
 DOCS = TESTS.parent / "docs"
 # The labels of the paper's source, of all that is an algorithm, theorem, corollary, lemma, definition or assumption.
@@ -78,6 +80,25 @@ def test_rows_on_the_paper_are_whole():
     assert all(set(re.findall(r"\d+", row[4])) <= numbers for row in rows)
     for system in SYSTEMS:
         assert any(system in row[0] for row in rows), system
+
+
+def claimed_absent(row: list[str], *, known: set[str]) -> set[str]:
+    """The registered names of a row that says it is not here: in its first cell, or after those words."""
+    said = re.search(r"[Nn]ot (?:here|yet|implemented)\b.*", row[2])
+    if said is None:
+        return set()
+    text = f"{row[0]} {said[0]}".lower()
+    return {name for name in known if re.search(rf"\b{name.replace('-', '[- ]?')}\b", text)}
+
+
+def test_no_row_says_that_something_registered_is_not_here():
+    """A row of the systems that says "not here", "not yet" or "not implemented" names no algorithm that can be run."""
+    known = set(ALGORITHMS)
+    for row in rows_of("paper.md"):
+        assert not claimed_absent(row, known=known), row[0]
+    stale = ["SquareCB (2020)", "regret by regression", "not here: regret", "", ""]
+    assert claimed_absent(stale, known=known) == {"squarecb"}
+    assert claimed_absent(["LinUCB (Li et al. 2010)", "optimism", "not yet", "", ""], known=known) == {"lin-ucb"}
 
 
 def test_witnesses_exist():

@@ -15,6 +15,8 @@ from pacbandits.complexity import measure_disagreement, measure_gaps, measure_rh
 from pacbandits.complexity.lower_bounds import least_divergence, lower_bound, minimax_bound, trivial_sum, upper_bound
 from pacbandits.design import Objective
 from pacbandits.policies.finite import Trivial
+from pacbandits.problems import load_problem
+from pacbandits.simulation import run
 
 
 def variance(instance, row, q, p, noise=None):
@@ -216,3 +218,23 @@ def test_smoothing_adds_at_most_epsilon(seed, epsilon):
         weights @ np.sqrt(np.einsum("k,kca->ca", mass, t + eta)).sum(axis=1) ** 2 for eta in (0, smoothing)
     )
     assert 0 <= smoothed - plain <= epsilon
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_exploration_of_coda_costs_more_than_five_times_uniform(seed):
+    """Every action has a fifth of its uniform probability or more in every round, so V ≤ 5 V(uniform) for all pairs."""
+    problem = load_problem(f"two-of-many:actions=6,policies=20,contexts=10,seed={seed}")
+    done = run(problem, algorithm="coda", epsilon=0.2, delta=0.1, rng=seed)
+    assert done.log is not None
+    played = done.log.propensities
+    assert played.min() >= 0.2 / 6 - 1e-12
+    assert played.max() > 1.5 / 6  # not uniform exploration
+    rows = np.unique(done.log.contexts.ids, return_index=True)[1]
+    p, ids = played[rows], done.log.contexts.ids[rows]
+    table = np.asarray(problem.policies.actions(problem.population))[:, ids].astype(int)
+    objective = Objective(table[0], problem.population.weights[ids], np.ones_like(p))
+    even = objective.costs(np.full_like(p, 1 / 6))
+    each = np.arange(len(rows))
+    costs = objective.costs(p)
+    for row in table:
+        assert costs[each, row].sum() <= 5 * even[each, row].sum() + 1e-12

@@ -213,13 +213,13 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "save_state": lambda: Call(
         pb.save_state,
-        {"folder": "kept", "algorithm": pb.Uniform(0.3, 0.1), "state": trial_state()},
-        {"folder": "path", "algorithm": "record", "state": "record"},
+        {"path": "kept", "algorithm": pb.Uniform(0.3, 0.1), "state": trial_state()},
+        {"path": "path", "algorithm": "record", "state": "record"},
     ),
     "load_state": lambda: Call(
         pb.load_state,
-        {"folder": "kept"},
-        {"folder": "path", **dict.fromkeys(("model", "policies", "algorithm"), "record")},
+        {"path": "kept"},
+        {"path": "path", **dict.fromkeys(("model", "policies", "algorithm"), "record")},
         optional=("model", "policies", "algorithm"),
     ),
     "open_contexts": lambda: Call(

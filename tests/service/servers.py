@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def listening(app):
+def listening(app, **options):
     """The address of an application that runs in a thread of its own."""
-    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
+    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on", **options)
     server = uvicorn.Server(config)
     bound = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)

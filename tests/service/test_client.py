@@ -37,12 +37,13 @@ def keys(address):
         made = client.create(protocol())
         client.create(protocol(name="switch", actions=["off", "on"]))
         client.create(protocol(name="price", actions=["9", "12", "15"]))
-    return {one["scope"]: one["key"] for one in made["keys"]}
+        every = client.ask("POST", "/experiments/checkout/keys", {"scope": "assign steer"})
+    return {one["scope"]: one["key"] for one in (*made["keys"], every)}
 
 
 @pytest.fixture
 def remote(address, keys):
-    with Client(address, keys["write"]) as client:
+    with Client(address, keys["assign steer"]) as client:
         yield client.experiment("checkout")
 
 
@@ -116,7 +117,7 @@ def test_what_gets_lost_is_asked_again_and_done_once(address, keys, monkeypatch)
     slept = []
     monkeypatch.setattr(client_module.time, "sleep", slept.append)
     faulty = Faulty(["before", "after", 503, 429])
-    with Client(address, keys["write"], transport=faulty) as client:
+    with Client(address, keys["assign steer"], transport=faulty) as client:
         remote = client.experiment("checkout")
         before = remote.status()["assigned"]
         faulty.faults = ["before", "after", 503, 429]

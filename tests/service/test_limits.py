@@ -69,7 +69,7 @@ def test_a_batch_that_is_too_large_is_refused(small):
 
 
 def test_a_key_that_asks_too_often_is_told_when_to_ask_again(small):
-    key = small.keys["write"]
+    key = small.keys["assign"]
     entries = [{"unit": f"rate-{i}", "context": SOMEBODY} for i in range(5)]
     statuses = [small.post(AT, {"assignments": entries}, key=key).status_code for _ in range(9)]
     assert statuses == [200] * 8 + [429]

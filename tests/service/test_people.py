@@ -35,7 +35,7 @@ def test_somebody_is_assigned_once_and_the_reward_is_recorded_once(service):
 def test_what_the_issue_shows_with_curl_works(service):
     """Without a content type that says JSON, as curl sends it."""
     raw = b'{"unit": "u-18", "context": {"age": 31, "country": "DE"}}'
-    headers = {"Authorization": f"Bearer {service.keys['write']}", "Content-Type": "application/x-www-form-urlencoded"}
+    headers = {"Authorization": f"Bearer {service.keys['assign']}", "Content-Type": "application/x-www-form-urlencoded"}
     answer = service.client.request("POST", AT, content=raw, headers=headers)
     assert answer.status_code == 200
     assert answer.json()["unit"] == "u-18"
@@ -127,7 +127,7 @@ def test_a_paused_experiment_takes_in_nobody_new(service):
     keys = service.create(name="paused")
     known = service.assign("old", name="paused")
     at = "/experiments/paused"
-    assert service.post(f"{at}/pause", {"reason": "a holiday"}, key=keys["write"]).json()["state"] == "paused"
+    assert service.post(f"{at}/pause", {"reason": "a holiday"}, key=keys["steer"]).json()["state"] == "paused"
     assert refused(service.post(f"{at}/assignments", {"unit": "new", "context": SOMEBODY}), 409, "a holiday")
     assert service.assign("old", name="paused")["id"] == known["id"]
     assert service.post(f"{at}/rewards", {"assignment": known["id"], "reward": 1}).status_code == 200

@@ -14,9 +14,10 @@ import httpx
 import pytest
 
 from pacbandits.errors import InputError
+from pacbandits.experiment.experiment import Experiment
 from pacbandits.service import server as supervising
 from pacbandits.service.client import Client, ServiceError
-from pacbandits.service.event_log import Journal
+from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.server import Serving, Supervised, serve
 from tests.service.cases import SOMEBODY, protocol
 from tests.service.servers import Server
@@ -97,7 +98,7 @@ def test_a_worker_that_ends_is_started_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(supervising, "start_worker", start)
     monkeypatch.setattr(supervising, "FIRST_PAUSE_SECONDS", 0.01)
-    supervised = Supervised(str(tmp_path / "x.db"), journal=Journal(io.StringIO()))
+    supervised = Supervised(str(tmp_path / "x.db"), journal=Journal(io.StringIO()), meters=Meters())
     try:
         for count in (1, 2):
             while len(started) < count:
@@ -115,3 +116,16 @@ def test_what_is_missing_is_named(monkeypatch, command):
     monkeypatch.setattr("pacbandits.service.extra.find_spec", lambda name: None if name == "fastapi" else True)
     code, _, err = command("serve")
     assert (code, err) == (2, "pacbandits: pacbandits serve needs fastapi; pip install 'pacbandits[service]'\n")
+
+
+def test_the_first_assignment_needs_no_machine_code(tmp_path):
+    """A server that is started again after a crash answers at once, though the kernels are not compiled."""
+    from tests.experiment.cases import protocol as made
+
+    Experiment.create(tmp_path / "e.db", made()).close()
+    code = (
+        "import sys; from pacbandits.experiment.experiment import Experiment; from pacbandits import allocation\n"
+        "given = Experiment.open(sys.argv[1], 'checkout').assign({'age': 31, 'country': 'DE'}, unit='u')\n"
+        "assert given.new and not allocation._fill_rows.signatures and not allocation.fill_row.signatures"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "e.db")], check=True)

@@ -62,8 +62,8 @@ def main(folder: Path) -> None:
     log = people()
     log.write(folder / "log.parquet")
     policies = pb.Trivial(8, 3)
-    pb.save_certificate(folder / "certificate.json", pb.certify(log, policies, epsilon=0.1).certificate, policies)
-    pb.save_certificate(folder / "by_sums.json", by_sums(log), policies)
+    # certificate.json and by_sums.json are of the version that shuffled the numbers of rows, and never made again.
+    pb.save_certificate(folder / "by_content.json", by_sums(log), policies)
     with TemporaryDirectory() as place:
         played = Played(Path(place) / "e.db", {"epsilon": 0.25, "policies": "trees:depth=1"})
         played.day(100)

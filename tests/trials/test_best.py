@@ -102,8 +102,8 @@ def test_states_are_saved_and_go_on(tmp_path):
     for _ in range(4):
         plan = trial.design(state)
         state = trial.absorb(state, plan, problem.interact(plan.sampler, samples=plan.samples, rng=rng))
-    pb.save_state(tmp_path, trial, state)
-    loaded, again = pb.load_state(tmp_path)
+    pb.save_state(tmp_path / "trial", trial, state)
+    loaded, again = pb.load_state(tmp_path / "trial")
     assert loaded == trial
     assert trial.design(again).scale == trial.design(state).scale
     over = pb.load_problem("hard:m=6,noise=bernoulli")

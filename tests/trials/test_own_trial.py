@@ -78,8 +78,8 @@ def test_its_state_is_saved_and_loaded_when_the_trial_is_handed_in_again(spec, t
     problem, trial = pb.load_problem(spec), Timid(0.05, 0.05, pilot=50, shift=0.5)
     rng = np.random.default_rng(0)
     state = play(trial, problem, trial.start(problem.policies, problem.population), rng, rounds=3)
-    pb.save_state(tmp_path, trial, state)
-    loaded, again = pb.load_state(tmp_path, algorithm=Timid(0.05, 0.05, pilot=50, shift=0.5))
+    pb.save_state(tmp_path / "trial", trial, state)
+    loaded, again = pb.load_state(tmp_path / "trial", algorithm=Timid(0.05, 0.05, pilot=50, shift=0.5))
     assert loaded == trial
     place = rng.bit_generator.state
     here = play(trial, problem, state, rng, rounds=2)
@@ -88,22 +88,22 @@ def test_its_state_is_saved_and_loaded_when_the_trial_is_handed_in_again(spec, t
     assert there.history == here.history
     assert there.certificate.to_json() == here.certificate.to_json()
     with pytest.raises(pb.InputError, match=r"made by 'Timid', an algorithm of your own.*pass it again as algorithm=…"):
-        pb.load_state(tmp_path)
+        pb.load_state(tmp_path / "trial")
     with pytest.raises(pb.InputError, match=r"made by 'Timid' with shift = 0\.5, not 0\.3; pass the same"):
-        pb.load_state(tmp_path, algorithm=Timid(0.05, 0.05, pilot=50))
+        pb.load_state(tmp_path / "trial", algorithm=Timid(0.05, 0.05, pilot=50))
 
 
 @pytest.mark.thorough
 def test_a_run_of_it_goes_on_where_it_stopped(tmp_path):
     options = {"algorithm": Timid(0.1, 0.05, pilot=50), "rng": 3}
     whole = pb.run(SPEC, **options)
-    part = pb.run(SPEC, **options, state=tmp_path, max_samples=whole.samples // 2)
+    part = pb.run(SPEC, **options, state=tmp_path / "trial", max_samples=whole.samples // 2)
     assert part.stopped == "budget"
-    done = pb.run(SPEC, **options, state=tmp_path)
+    done = pb.run(SPEC, **options, state=tmp_path / "trial")
     assert (done.samples, done.history) == (whole.samples, whole.history)
     assert done.certificate.to_json() == whole.certificate.to_json()
-    with pytest.raises(pb.InputError, match=r"made by 'Timid' with shift = 0\.3, not 0\.5; pass the same"):
-        pb.run(SPEC, algorithm=Timid(0.1, 0.05, pilot=50, shift=0.5), rng=3, state=tmp_path)
+    with pytest.raises(pb.InputError, match=r"holds another run: its shift was 0\.3, and is 0\.5 now"):
+        pb.run(SPEC, algorithm=Timid(0.1, 0.05, pilot=50, shift=0.5), rng=3, state=tmp_path / "trial")
 
 
 class Even:
@@ -132,4 +132,4 @@ def test_a_sampler_that_no_file_can_describe_is_played_and_not_saved(tmp_path):
     first = trial.start(problem.policies, problem.population)
     state = play(trial, problem, first, np.random.default_rng(0), rounds=2)
     with pytest.raises(pb.InputError, match="played by a Even cannot be saved"):
-        pb.save_state(tmp_path, trial, state)
+        pb.save_state(tmp_path / "trial", trial, state)

@@ -41,13 +41,13 @@ def test_a_run_in_pieces_is_a_run_in_one(spec, rng, tmp_path):
     whole = run(problem, rng=draw(), **options)
     assert whole.rounds > 2
     for budget in (1, whole.history[0]["samples"], whole.history[1]["total"]):
-        part = run(problem, rng=draw(), state=tmp_path, max_samples=budget, **options)
+        part = run(problem, rng=draw(), state=tmp_path / "trial", max_samples=budget, **options)
         assert part.stopped == "budget"
         assert part.samples <= budget
-    smaller = run(problem, rng=draw(), state=tmp_path, max_samples=1, **options)
+    smaller = run(problem, rng=draw(), state=tmp_path / "trial", max_samples=1, **options)
     assert smaller.reason.endswith("and 0 are left")
     for _ in range(2):  # the second time there is nothing left to do
-        done = run(problem, rng=draw(), state=tmp_path, **options)
+        done = run(problem, rng=draw(), state=tmp_path / "trial", **options)
         assert without_time(done) == without_time(whole)
         same_logs(done.log, whole.log)
 
@@ -56,44 +56,52 @@ def test_a_run_in_pieces_is_a_run_in_one(spec, rng, tmp_path):
 def test_an_interrupted_round_is_played_again(tmp_path, monkeypatch):
     problem = load_problem(TRIVIAL)
     whole = run(problem, rng=1, **RUN)
-    interact, absorb, calls = Problem.interact, Coda.absorb, 0
+    interact, absorb, design = Problem.interact, Coda.absorb, Coda.design
+    ends, designed = [("played", 0), ("learnt", 0), ("played", 1), ("learnt", 2)], []
 
-    def playing(self, *arguments, **options):
-        nonlocal calls
-        calls += 1
-        log = interact(self, *arguments, **options)
-        if calls in (1, 4):
+    def stop_once(*where):
+        if where in ends:
+            ends.remove(where)
             raise KeyboardInterrupt
+
+    def playing(self, *arguments, round_number, **options):
+        log = interact(self, *arguments, round_number=round_number, **options)
+        stop_once("played", round_number)
         return log
 
-    def learning(self, *arguments):
-        state = absorb(self, *arguments)
-        if calls in (2, 6):
-            raise KeyboardInterrupt
-        return state
+    def learning(self, state, *arguments):
+        after = absorb(self, state, *arguments)
+        stop_once("learnt", state.round_number)
+        return after
+
+    def designing(self, state, **options):
+        designed.append(state.round_number)
+        return design(self, state, **options)
 
     monkeypatch.setattr(Problem, "interact", playing)
     monkeypatch.setattr(Coda, "absorb", learning)
+    monkeypatch.setattr(Coda, "design", designing)
     for rounds in (0, 0, 1, 2):
-        part = run(problem, rng=1, state=tmp_path, **RUN)
+        part = run(problem, rng=1, state=tmp_path / "trial", **RUN)
         assert (part.stopped, part.rounds) == ("interrupted", rounds)
         assert part.history == whole.history[:rounds]
-        assert load_state(tmp_path)[1].round_number == rounds
-    done = run(problem, rng=1, state=tmp_path, **RUN)
+        assert load_state(tmp_path / "trial")[1].round_number == rounds
+    assert not ends
+    done = run(problem, rng=1, state=tmp_path / "trial", **RUN)
     assert without_time(done) == without_time(whole)
-    assert calls == 4 + whole.rounds
+    assert designed == [0, 0, 0, 1, 1, 2, *range(2, whole.rounds + 1)]  # no finished round is designed again
 
 
 @pytest.mark.thorough
-def test_a_folder_of_another_run_is_refused(tmp_path):
+def test_a_file_of_another_run_is_refused(tmp_path):
     problem, other = load_problem(FINITE), load_problem(FINITE + ",seed=8")
-    folder = tmp_path / "state"
+    path = tmp_path / "state"
     options = RUN | {"rng": 1, "max_samples": 2000}
-    run(problem, state=folder, **options)
+    run(problem, state=path, **options)
     moved = replace(problem, mean_rewards=problem.mean_rewards[::-1])
     fewer = Finite(problem.policies.table[:-1], n_actions=10)
     named = Finite(problem.policies.table, n_actions=10, names=[str(i) for i in range(20)])
-    before = (folder / "state.json").read_bytes()
+    before = path.read_bytes()
     for one, policies, changes, words in (
         (other, None, {}, rf"its problem was {problem.name}, and is {other.name} now"),
         (moved, None, {}, r"its problem's digest was \w+, and is \w+ now"),
@@ -106,25 +114,28 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         (problem, None, {"rng": np.random.default_rng(1)}, "its seed was 1, and is None now"),
         (problem, None, {"offline_contexts": 9}, "its number of offline contexts was None, and is 9 now"),
     ):
-        words = f"holds another run: {words}; take another folder, or the same options as before"
+        words = f"holds another run: {words}; take another file, or the same options as before"
         with pytest.raises(InputError, match=words):
-            run(one, policies, state=folder, **(options | changes))
-    assert (folder / "state.json").read_bytes() == before
+            run(one, policies, state=path, **(options | changes))
+    assert path.read_bytes() == before
     with pytest.raises(
         InputError, match="the state of rage cannot be kept, only that of a trial: coda, uniform, or your own"
     ):
         run(problem, state=tmp_path / "new", **(options | {"algorithm": "rage"}))
     assert not (tmp_path / "new").exists()
-    run(problem, state=tmp_path / "new", **(options | {"rng": np.random.default_rng(0), "max_samples": 1}))
-    with pytest.raises(InputError, match="another kind of random numbers was drawn"):
-        run(problem, state=tmp_path / "new", **(options | {"rng": np.random.Generator(np.random.SFC64(0))}))
+    asked = {name: value for name, value in options.items() if name != "rng"}
+    for offline in (None, 9):
+        new = tmp_path / f"new {offline}"
+        first = run(problem, state=new, rng=np.random.default_rng(0), offline_contexts=offline, **asked)
+        for other in (np.random.default_rng(1), np.random.Generator(np.random.SFC64(0))):
+            with pytest.raises(InputError, match="begun with other random numbers"):
+                run(problem, state=new, rng=other, offline_contexts=offline, **asked)
+        again = run(problem, state=new, rng=np.random.default_rng(0), offline_contexts=offline, **asked)
+        assert without_time(again) == without_time(first)
     algorithm, _, states, _ = direct("coda", FINITE)
-    save_state(folder, algorithm, states[1])
-    with pytest.raises(InputError, match="holds a state that no run has left there; take another folder"):
-        run(problem, state=folder, **options)
-    (folder / "state.json").unlink()
-    with pytest.raises(InputError, match=r"holds a log-\w+\.parquet but no saved state; take another folder"):
-        run(problem, state=folder, **options)
+    save_state(path, algorithm, states[1])
+    with pytest.raises(InputError, match="holds a state that no run has left there; take another file"):
+        run(problem, state=path, **options)
 
 
 @pytest.mark.thorough
@@ -145,8 +156,8 @@ def test_the_command_stops_by_its_budget_and_goes_on(name, command, tmp_path):
         assert json.loads(out) | {"seconds": 0} == whole | {"seconds": 0}
         same_logs(Log.read(tmp_path / "parts.parquet"), Log.read(tmp_path / "whole.parquet"))
     for more, words in (
-        (("--repeat", 2), "a folder stores the state of one run; leave out --repeat or --state"),
-        (("--delta", 0.2), "its delta was 0.05, and is 0.2 now; take another folder, or the same options as before"),
+        (("--repeat", 2), "a file stores the state of one run; leave out --repeat or --state"),
+        (("--delta", 0.2), "its delta was 0.05, and is 0.2 now; take another file, or the same options as before"),
         (("--algorithm", "coda-paper"), "the state of coda-oracle cannot be kept"),
     ):
         code, out, err = command(*kept, *more)

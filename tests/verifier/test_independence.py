@@ -11,8 +11,9 @@ from pathlib import Path
 import pacbandits
 
 HOME = Path(pacbandits.__file__).parent
-# Modules of pacbandits.certificate that both sides may read: records, and constants that both agree on.
-SHARED = {"certificate", "conventions", "leaders", "learning_record", "summed.limits"}
+# Modules of pacbandits.certificate that both sides may read: records, and constants that both agree on. By
+# `content_order` the record says whose certificate it is; the verifier has an order of its own.
+SHARED = {"certificate", "content_order", "conventions", "leaders", "learning_record", "summed.limits"}
 CHECKS = {"certificate.alarms", "certificate.check", "certificate.drift"}  # the look for drift
 CONTRACT = "The verifier imports nothing, directly or through others, that makes certificates"
 
@@ -59,6 +60,15 @@ def test_the_verifier_reads_records_and_constants_alone():
     shared = {f"certificate.{name}" for name in SHARED}
     assert {one for one in reached if made_by(one) and is_module(one)} == shared
     assert not {one.split(".")[0] for one in reached} & {"design", "trials", "complexity", "realizable", "analysis"}
+
+
+def test_the_verifier_takes_constants_and_no_order_of_rows_from_conventions():
+    for module in modules_of("verifier"):
+        text = (HOME / Path(*module.split("."))).with_suffix(".py").read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module == "pacbandits.certificate.conventions":
+                assert all(alias.name.isupper() for alias in node.names)
+            assert not (isinstance(node, ast.ImportFrom) and node.module == "pacbandits.certificate.content_order")
 
 
 def test_the_contract_names_all_that_certifies():

@@ -20,6 +20,7 @@ from pacbandits.verifier.order import (
     order_by_label,
     order_by_number,
     order_log,
+    order_rows_by_content,
     planned_sizes,
 )
 from pacbandits.verifier.order import settling_round as settling_again
@@ -39,15 +40,16 @@ def test_blocks_end_where_they_do_for_those_who_certify(rows):
     ("rounds", "ordered", "shuffled"),
     [(True, False, False), (False, False, False), (False, True, False), (False, True, True)],
 )
+@pytest.mark.parametrize("by_content", [False, True])
 @pytest.mark.parametrize("people", [False, True])
-def test_a_log_in_memory_is_ordered_alike(ordered, shuffled, people, rounds):
+def test_a_log_in_memory_is_ordered_alike(ordered, shuffled, people, rounds, by_content):
     rng = np.random.default_rng(5)
     columns = {"rounds": rng.integers(0, 4, 900)} if rounds else {}
     columns |= {"units": rng.integers(0, 500, 900)} if people else {}
     log = log_of_people(900, 1, fixed=True, **columns)
     mine, theirs = (
-        order_log(log, ordered=ordered, shuffled=shuffled),
-        rearrange(log, ordered=ordered, shuffle=shuffled),
+        order_log(log, ordered=ordered, shuffled=shuffled, by_content=by_content),
+        rearrange(log, ordered=ordered, shuffle=shuffled, by_content=by_content),
     )
     assert digest_log(mine) == digest_log(theirs)
     assert mine.assumed == theirs.assumed
@@ -62,19 +64,22 @@ def numbered(log: Log) -> list[tuple[int, Log]]:
     return list(enumerate(log.take(np.arange(start, min(start + ROWS_PER_BLOCK, len(log)))) for start in starts))
 
 
-@pytest.mark.parametrize("kind", ["rising labels", "mixed labels", "numbers", "hashes"])
+@pytest.mark.parametrize("kind", ["rising labels", "mixed labels", "numbers", "hashes", "contents"])
 @pytest.mark.parametrize("early", [700, 2 * N])
 def test_rows_read_by_an_engine_are_ordered_alike(kind, early):
     labels = np.random.default_rng(2).integers(0, 9, N) * 2
     labels = np.sort(labels) if kind == "rising labels" else labels
-    log = log_of_people(N, 1, fixed=kind == "hashes", **({"rounds": labels} if "labels" in kind else {}))
+    log = log_of_people(N, 1, fixed=kind in ("hashes", "contents"), **({"rounds": labels} if "labels" in kind else {}))
     source, facts = LogSource(log), facts_of(LogSource(log))
     asked = {"ordered": kind == "numbers", "shuffle": False, "spared": 0, "early": early}
+    asked["by_content"] = kind == "contents"
     theirs, _ = arrange_rows(source, facts, engine=THREADS, **asked)
     if kind == "numbers":
         mine = order_by_number(block_ends(N, shuffled=False), rows=N, early=early)
     elif kind == "hashes":
         mine = order_by_hash(N, early=early)
+    elif kind == "contents":
+        mine = order_rows_by_content(source, early=early, engine=Scattered(1))
     else:
         told = {"rising": facts.rounds_rise, "source": source, "engine": Scattered(1)}
         mine = order_by_label(facts.rounds, facts.round_counts, early=early, **told)

@@ -24,6 +24,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from pacbandits.benchmark.atomic_files import LOCK_PATIENCE_SECONDS, PART, Disk, held_alone, put_whole
 from pacbandits.benchmark.cases import (
     Case,
     Entry,
@@ -45,7 +46,6 @@ from pacbandits.errors import InputError
 from pacbandits.problems import Problem
 from pacbandits.records.text_files import naming
 from pacbandits.schema import Fields, Json, json_text, read_json, text
-from pacbandits.trials.state_folder import LOCK_PATIENCE_SECONDS, PART, Disk, held_alone, put_whole
 from pacbandits.version import __version__
 
 # Measure a case: ρ of the best design and of uniform exploration, and sample-complexity bounds.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -185,9 +185,12 @@ def _ratio_words(log: Log, batches: Batches, segments: Segments, counts: FloatAr
 FALSE_ALARM_RATE = 0.01
 
 
-def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[AssumptionCheck, ...]:
+def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE, shuffled: bool = False) -> tuple[AssumptionCheck, ...]:
     """Test the assumptions of a log's certificates: one check for drift, one for a sample-ratio mismatch.
 
+    shuffled: whether a proof shuffles the rows of the log, which has a single round and no time. A change along the
+        file is then a remark: a file that is sorted by place, say, has one although rows are independent draws from one
+        distribution.
     false_alarms: the probability that either ever raises an alarm, at all analyses of a growing log together, although
         contexts and rewards are drawn from one distribution and actions with their propensities; half of it each.
         Adaptive propensities cause no alarms.
@@ -205,7 +208,9 @@ def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[Assumptio
     """
     rate = number(false_alarms, name="false_alarms", above=0, below=1, wanted="lie strictly between 0 and 1")
     needed = alarm_threshold(rate)
-    return look_for_drift(log, needed=needed), look_at_ratio(log, needed=needed)
+    drift = look_for_drift(log, needed=needed)
+    drift = replace(drift, remark=shuffled and drift.by_rows and drift.found)
+    return drift, look_at_ratio(log, needed=needed)
 
 
 # A certificate assumes that contexts and rewards are drawn independently from one distribution, and actions with the

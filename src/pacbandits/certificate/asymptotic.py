@@ -58,6 +58,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.progress import Progress, listener
 from pacbandits.records import Contexts, Log, Policy, check_log
 from pacbandits.records.log import check_all_in, digest_log
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, predict_by_round
 from pacbandits.schema import Fields, Json
 
@@ -237,6 +238,7 @@ class AsymptoticCertificate(Claim):
     exact: whether the argmax oracle is exact.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
     shuffled: whether that is their order after a shuffle.
+    by_content: whether rows were shuffled by their contents, as in a `Certificate`.
     learning: how the policy class was learnt, if it was given by its name.
     """
 
@@ -251,6 +253,7 @@ class AsymptoticCertificate(Claim):
     exact: bool
     ordered: bool = False
     shuffled: bool = False
+    by_content: bool = False
     learning: Learning | None = None
 
     @property
@@ -267,7 +270,7 @@ class AsymptoticCertificate(Claim):
         asked = (
             (FIXED if self.learning is None else self.learning.assumption, True),
             (ORDERED, self.ordered and not self.shuffled),
-            (SHUFFLED, self.shuffled),
+            (SHUFFLED, self.shuffled and not says(self.remarks, COUNTED)),
             (named, not self.complete),
             (INEXACT_SUPREMA, not self.exact),
         )
@@ -291,6 +294,7 @@ class AsymptoticCertificate(Claim):
             "exact": self.exact,
             "ordered": self.ordered,
             "shuffled": self.shuffled,
+            **({"by_content": True} if self.by_content else {}),
             "learning": None if self.learning is None else self.learning.to_json(),
         }
 
@@ -309,6 +313,7 @@ class AsymptoticCertificate(Claim):
                 exact=fields.flag("exact"),
                 ordered=fields.flag("ordered"),
                 shuffled=fields.flag("shuffled"),
+                by_content="by_content" in given and fields.flag("by_content"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
             )
         anew = made.to_json()
@@ -392,9 +397,10 @@ def certify_asymptotically(
         exact=policies.exact,
         ordered=blocks is not log,
         shuffled=shuffled,
+        by_content=shuffled and not says(log.remarks, COUNTED),
         learning=learning,
         remarks=(*log.assumed, *_rarely_played(log)),
-        checks=look(log),
+        checks=look(log, shuffled=shuffled),
     )
 
 

@@ -28,7 +28,9 @@ from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Chosen, Log, Lottery, describe_chosen
 from pacbandits.records.log import digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
+from pacbandits.records.metrics import Guardrail, read_guardrail
 from pacbandits.records.policy import call, check_names
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.records.text_files import MAX_COLUMNS
 from pacbandits.schema import Fields, Json, json_object
 
@@ -429,6 +431,51 @@ INEXACT = "the argmax oracle, which is not exact, found the least refuted policy
 RULE, ONE_ACTION, CONTROL = "rule", "one action", "control"  # the names of candidates
 
 
+KEPT, VIOLATED, OPEN = "kept", "violated", "not proven yet"  # the states of a guardrail
+
+
+@dataclass(frozen=True)
+class GuardedMetric:
+    """A guardrail and bounds on the difference that it limits, for one candidate, in the units of the metric.
+
+    The difference is V(q) − V(c) of the metric, or V(q) − f V(c) for a relative guardrail with the factor f.
+
+    guardrail: the guardrail.
+    limit: the largest (for <=) or smallest (for >=) difference that it allows.
+    low, estimate, high: of the difference.
+    """
+
+    guardrail: Guardrail
+    limit: float
+    low: float
+    estimate: float
+    high: float
+
+    @property
+    def state(self) -> str:
+        """Whether the guardrail is proven to be kept, proven to be violated, or neither yet."""
+        upper = self.guardrail.side == "<="
+        if (self.high <= self.limit) if upper else (self.low >= self.limit):
+            return KEPT
+        return VIOLATED if (self.low > self.limit if upper else self.high < self.limit) else OPEN
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        figures = {"limit": self.limit, "low": self.low, "estimate": self.estimate, "high": self.high}
+        return {"guardrail": self.guardrail.spelt, **figures, "state": self.state}
+
+    @classmethod
+    def from_json(cls, value: object) -> GuardedMetric:
+        """Return the guarded metric that `to_json` wrote."""
+        fields, most = Fields(json_object(value, name="a guardrail"), "guardrail"), MAX_STORED_MAGNITUDE
+        fields.check_known(("guardrail", "limit", "low", "estimate", "high", "state"))
+        figures = (fields.number(name, least=-most, most=most) for name in ("limit", "low", "estimate", "high"))
+        made = cls(read_guardrail(fields.text("guardrail")), *figures)
+        if fields.text("state") != made.state:
+            raise InputError(f"by its figures guardrail '{plain(made.guardrail.spelt)}' is {made.state}")
+        return made
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A policy that may be recommended, with the bound on its gain over control (see `pacbandits.certificate.gains`).
@@ -438,6 +485,7 @@ class Candidate:
     leaders: its leaders.
     low: the proven gain over control, in units of rewards; negative if the log does not exclude a loss.
     estimate: the estimated gain.
+    guarded: its guardrails.
     """
 
     name: str
@@ -445,6 +493,12 @@ class Candidate:
     leaders: Leaders
     low: float
     estimate: float
+    guarded: tuple[GuardedMetric, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether no guardrail is proven to be violated."""
+        return all(one.state != VIOLATED for one in self.guarded)
 
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
@@ -454,13 +508,14 @@ class Candidate:
             "leaders": leaders_to_json(self.leaders),
             "low": self.low,
             "estimate": self.estimate,
+            **({"guardrails": [one.to_json() for one in self.guarded]} if self.guarded else {}),
         }
 
     @classmethod
     def from_json(cls, value: object, policies: PolicyClass | None) -> Candidate:
         """Return the candidate that `to_json` wrote."""
         fields, most = Fields(json_object(value, name="a candidate"), "candidate"), MAX_STORED_MAGNITUDE
-        fields.check_known(("name", "policy", "leaders", "low", "estimate"))
+        fields.check_known(("name", "policy", "leaders", "low", "estimate", "guardrails"))
         name = fields.text("name")
         if name not in (RULE, ONE_ACTION):
             raise InputError(f"a candidate is the '{RULE}' or '{ONE_ACTION}', got '{plain(name)}'")
@@ -470,6 +525,10 @@ class Candidate:
             leaders_from_json(fields, policies),
             low=fields.number("low", least=-most, most=most),
             estimate=fields.number("estimate", least=-most, most=most),
+            guarded=tuple(
+                GuardedMetric.from_json(one)
+                for one in (fields.items("guardrails", most=MAX_STORED_REMARKS) if "guardrails" in fields else ())
+            ),
         )
 
 
@@ -490,9 +549,15 @@ class Improvement:
 
     @property
     def recommended(self) -> Candidate | None:
-        """The candidate with the largest proven gain; None if no gain is proven, to keep control."""
-        best = max(self.candidates, key=lambda one: one.low)
-        return best if best.low > 0 else None
+        """The candidate of largest proven gain that violates no guardrail; None if no gain is proven: keep control."""
+        allowed = [one for one in self.candidates if one.allowed]
+        best = max(allowed, key=lambda one: one.low, default=None)
+        return best if best is not None and best.low > 0 else None
+
+    @property
+    def guardrails(self) -> tuple[Guardrail, ...]:
+        """The guardrails, the same for all candidates."""
+        return tuple(one.guardrail for one in self.candidates[0].guarded)
 
     @property
     def chosen(self) -> str:
@@ -549,6 +614,8 @@ class Improvement:
             raise InputError("an improvement has one or two candidates, each once")
         if made.control >= listed[0].policy.n_actions or len({one.policy.n_actions for one in listed}) > 1:
             raise InputError(f"the control of an improvement, {made.control}, is no action of its candidates")
+        if any(tuple(each.guardrail for each in one.guarded) != made.guardrails for one in listed):
+            raise InputError("the candidates of an improvement have the same guardrails")
         if fields.text("recommended") != made.chosen:
             raise InputError(f"by the proven gains the recommendation is '{made.chosen}', and the certificate differs")
         return made
@@ -575,6 +642,8 @@ class Certificate(Claim):
     exact: whether the argmax oracle is exact.
     ordered: whether a log of one round was cut into blocks, in the order of its rows.
     shuffled: whether that is their order after a shuffle.
+    by_content: whether rows were shuffled by their contents; False for certificates of earlier versions, which shuffled
+        the numbers of rows. A file records it if it is true.
     by_rule: whether model, bets and leaders follow from the log by the rule of `certify`, so that a verifier can derive
         them again; else the trial fixed them.
     learning: how the policy class was learnt, if it was given by its name.
@@ -598,6 +667,7 @@ class Certificate(Claim):
     slack: float = 0.0
     ordered: bool = False
     shuffled: bool = False
+    by_content: bool = False
     by_rule: bool = False
     learning: Learning | None = None
     units: int | None = None
@@ -667,7 +737,7 @@ class Certificate(Claim):
             (FIXED if learning is None else learning.assumption, True),
             (ROUNDS, self.by_rounds),
             (ORDERED, self.ordered and not self.shuffled),
-            (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled),
+            (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled and not says(self.remarks, COUNTED)),
             (BETS_FIXED, trusted),
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),
@@ -699,7 +769,7 @@ class Certificate(Claim):
             return digest_source(LogSource(log)) == self.digest
         if self.ordered and log.known is not None:  # altered: late rewards exclude blocks
             return False
-        cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled)
+        cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled, by_content=self.by_content)
         return digest_log(cut if self.learning is None else self.learning.set_apart(cut)) == self.digest
 
     def figures(self) -> Json:
@@ -722,6 +792,7 @@ class Certificate(Claim):
             "exact": self.exact,
             "ordered": self.ordered,
             "shuffled": self.shuffled,
+            **({"by_content": True} if self.by_content else {}),
             "units": self.units,
             "summed": self.summed,
             **({} if self.limits == RELEASED_LIMITS[0] else {"limits": self.limits.to_json()}),
@@ -753,6 +824,7 @@ class Certificate(Claim):
                 exact=fields.flag("exact"),
                 ordered=fields.flag("ordered"),
                 shuffled=fields.flag("shuffled"),
+                by_content="by_content" in given and fields.flag("by_content"),
                 by_rule=fields.flag("by_rule"),
                 learning=None if fields["learning"] is None else Learning.from_json(fields["learning"]),
                 units=None if given.get("units") is None else fields.whole_number("units", least=1),
@@ -762,6 +834,8 @@ class Certificate(Claim):
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")
+            if made.by_content and not made.shuffled:
+                raise InputError("rows stand in an order by their contents, but the certificate says no shuffle")
             if made.units is not None and made.units > made.samples:
                 raise InputError(f"{made.samples:,} interactions cannot be of {made.units:,} people")
             if len(set(made.experts)) < len(made.experts):

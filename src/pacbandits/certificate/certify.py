@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pacbandits.arrays import IntArray
 from pacbandits.certificate.alarms import look
 from pacbandits.certificate.certificate import (
     MODEL_GIVEN,
@@ -29,6 +30,7 @@ from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX
 from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
+from pacbandits.certificate.summed.arrangement import ByContent
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
 from pacbandits.certificate.summed.front import as_engine_reads, is_large
 from pacbandits.certificate.summed.limits import LIMITS, RowLimits
@@ -42,9 +44,11 @@ from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass, Searches, count_rows, foretell
+from pacbandits.policies.constraints import without_feature
 from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records.metrics import Guardrail
 from pacbandits.records.policy import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model
 
@@ -58,7 +62,9 @@ class Request:
     """The arguments of `certify`.
 
     restrict: a function that returns the restrictions for a log. control: the name of the action that is today's
-    practice. improve: whether to prove the gain over it, and to recommend by that.
+    practice. improve: whether to prove the gain over it, and to recommend by that. block: the feature of the blocks of
+    a trial, which reward models may use and trees that are given by name may not. guardrails: limits to how
+    much worse than control the policy may be in metrics of the log.
     """
 
     policies: PolicyClass | LearntClass | str = DEFAULT_CLASS
@@ -73,6 +79,15 @@ class Request:
     single: bool = False
     control: str | None = None
     improve: bool = True
+    block: str | None = None
+    guardrails: tuple[Guardrail, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.guardrails and self.control is None:
+            raise InputError(
+                f"guardrail '{plain(self.guardrails[0].spelt)}' compares with control; say which action that is "
+                "(--control NAME)"
+            )
 
     def check(self, log: Log, *, whole: bool = True) -> PolicyClass | LearntClass | str:
         """Return the class with its restrictions; raise InputError if the log does not fit the request.
@@ -87,12 +102,18 @@ class Request:
             check_distance_or_best(log, self.epsilon)
         if self.control is not None:
             action_number(self.control, log, of="--control")
-        restrictions = self.restrictions if self.restrict is None else self.restrict(log)
-        if restrictions is None:
-            return self.policies
-        if not isinstance(self.policies, str):
-            raise InputError("restrictions are for a class that is given by its name; give learn_class the whole spec")
-        return instance(restrictions, Restrictions, name="restrictions").for_log(self.policies, log)
+        for rail in self.guardrails:
+            rail.check(log.metrics)
+        restrictions, policies = self.restrictions if self.restrict is None else self.restrict(log), self.policies
+        if restrictions is not None:
+            if not isinstance(policies, str):
+                raise InputError(
+                    "restrictions are for a class that is given by its name; give learn_class the whole spec"
+                )
+            policies = instance(restrictions, Restrictions, name="restrictions").for_log(policies, log)
+        if self.block in log.contexts.names and isinstance(policies, str):
+            policies = without_feature(policies, str(self.block))
+        return policies
 
 
 def action_number(name: str | None, log: Log, *, of: str) -> int | None:
@@ -123,6 +144,13 @@ class CertifiedLog:
     def measure(self) -> Worth | None:
         """Return bounds on the value and the gains of the certified policy; None if the log gives none."""
         return measure_policy(self.survey, self.certificate, model=self.model)
+
+    def rounds_of_sample(self, n_rows: int) -> IntArray | None:
+        """Return the round of every k-th row, so many in all; None if it follows from the log in memory."""
+        arrangement = self.survey.arrangement if isinstance(self.survey, Surveyed) else None
+        if not isinstance(arrangement, ByContent):
+            return None
+        return arrangement.rounds[:: -(-self.survey.rows // n_rows)].astype(np.int64)
 
     def sample(self) -> Log:
         """Return the rows from which shares and means are reported: all, or every k-th with a count of k."""
@@ -235,7 +263,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
     if isinstance(policies, str):
         tell("learning the policy class")
     ordered, shuffle = request.ordered, request.shuffle
-    if is_large(log) and request.epsilon != 0:
+    if is_large(log) and request.epsilon != 0 and not request.guardrails:
         source, who = LogSource(log), Local(THREADS)
         summed = survey_for(source, policies, engine=who, contexts=request.contexts, ordered=ordered, shuffle=shuffle)
         learnt = learn_policies(summed, policies, request.contexts)
@@ -287,7 +315,15 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         candidates = {RULE: leaders}
         if policies.budget == math.inf and not (learnt.learning is not None and learnt.learning.restricted):
             candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=used, single=request.single)
-        improvement = improve_on(read, control, candidates, delta=delta, spared=learnt.spared, model=used)
+        improvement = improve_on(
+            read,
+            control,
+            candidates,
+            delta=delta,
+            spared=learnt.spared,
+            model=used,
+            guardrails=request.guardrails,
+        )
         if improvement is not None:
             leaders = improvement.leaders
             kept = improvement.recommended is None
@@ -321,7 +357,7 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         if found >= unit or (made.certified and found >= made.epsilon):
             break
         made = make(found)
-    made = replace(made, checks=look(read.watched))
+    made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
     made = made if model is None else made.with_remarks(MODEL_GIVEN)
     whole = CertifiedLog(made, policies, read, model)
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)

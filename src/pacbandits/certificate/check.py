@@ -15,6 +15,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.records import Contexts, Log
+from pacbandits.records.row_order import COUNTED, NO_ORDER, says
 from pacbandits.schema import Json
 
 CheckKind = Literal["drift", "sample ratio"]
@@ -41,6 +42,7 @@ class AssumptionCheck:
     where: the strongest sign, in words; "" if nothing could be tested.
     looked_at: what was tested, in words, or why nothing could be.
     by_rows: whether the order of the rows was taken for that of time, as the log has a single round.
+    remark: whether the proof does not depend on that order, as rows were shuffled, so that a sign is no alarm.
     """
 
     kind: CheckKind
@@ -49,6 +51,7 @@ class AssumptionCheck:
     where: str
     looked_at: str
     by_rows: bool = False
+    remark: bool = False
 
     @property
     def looked(self) -> bool:
@@ -56,19 +59,30 @@ class AssumptionCheck:
         return self.where != ""
 
     @property
+    def found(self) -> bool:
+        """Whether there is a sign against the assumption."""
+        return self.looked and self.log_evidence >= self.needed
+
+    @property
     def alarm(self) -> bool:
         """Whether the assumption is refuted."""
-        return self.looked and self.log_evidence >= self.needed
+        return self.found and not self.remark
 
     def describe(self) -> str:
         """Return the result as a sentence."""
         sign = _SIGNS[self.kind]
         if not self.looked:
             return f"{sign} was not looked for: {self.looked_at}"
-        if not self.alarm:
+        if not self.found:
             return (
                 f"no sign of {sign} in {self.looked_at}; chance alone raises an alarm in at most "
                 f"{100.0 * math.exp(-self.needed):.2g} % of logs"
+            )
+        if self.remark:
+            return (
+                f"rows differ along the file: {self.where}; the proof does not depend on their order, as rows were "
+                "shuffled. If they stand in the order of time, name it (--time COLUMN, or --ordered), and this is "
+                "drift; if their order means nothing, say --order none"
             )
         return (
             f"signs of {sign}: {self.where}; {self._meaning()}, so what the log seems to prove may be wrong (chance "
@@ -90,8 +104,8 @@ class AssumptionCheck:
         return "contexts or rewards changed while the log was collected"
 
     def to_json(self) -> Json:
-        """Serialise to JSON-compatible values."""
-        return asdict(self)
+        """Serialise to JSON-compatible values; `remark` only if it is true, as older files lack it."""
+        return {name: value for name, value in asdict(self).items() if name != "remark" or value}
 
     @classmethod
     def from_json(cls, value: object) -> AssumptionCheck:
@@ -99,14 +113,15 @@ class AssumptionCheck:
         if not isinstance(value, dict):
             raise InputError(f"a check of a log must be an object, got {plain(value)}")
         given, names = cast(Json, value), [field.name for field in fields(cls)]
-        if sorted(given, key=str) != sorted(names):
+        if {"remark": False, **given}.keys() != set(names):
             raise InputError(
                 f"a check of a log has the fields {', '.join(names)}, not {plain(', '.join(map(str, given)))}"
             )
         if not isinstance(given["kind"], str) or given["kind"] not in _SIGNS:
             raise InputError(f"a check of a log is of '{DRIFT}' or '{SAMPLE_RATIO}', not of '{plain(given['kind'])}'")
-        if type(given["by_rows"]) is not bool:
-            raise InputError(f"'by_rows' of a check must be true or false, got {plain(given['by_rows'])}")
+        for name in ("by_rows", "remark"):
+            if type(given.get(name, False)) is not bool:
+                raise InputError(f"'{name}' of a check must be true or false, got {plain(given[name])}")
         made = cls(
             kind=given["kind"],
             log_evidence=_number(given, "log_evidence"),
@@ -114,7 +129,10 @@ class AssumptionCheck:
             where=_words(given, "where"),
             looked_at=_words(given, "looked_at"),
             by_rows=given["by_rows"],
+            remark=given.get("remark", False),
         )
+        if made.remark and not (made.kind == DRIFT and made.by_rows and made.found):
+            raise InputError("only a sign of drift along the rows of a file can be a remark of a check")
         if made.needed <= 0:
             raise InputError(f"'needed' of a check must be positive, got {made.needed:g}")
         return made
@@ -216,6 +234,10 @@ def reason_against_order(log: Log) -> str:
 
     Ids name contexts, so rows with rising ids were sorted; rising ids without gaps are only row numbers.
     """
+    if says(log.remarks, NO_ORDER):
+        return f"{NO_ORDER}, as the reader of the log said"
+    if says(log.remarks, COUNTED):
+        return "the rows of counted blocks were read in a random order"
     if log.repeats.max() > 1:
         return "the log has a single round and counts repeated interactions, so nothing tells their order in time"
     ids = log.contexts.ids

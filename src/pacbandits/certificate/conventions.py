@@ -34,11 +34,13 @@ from dataclasses import replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.content_order import sorted_by_content
 from pacbandits.confidence import LEADERS_PART, UNION_PART
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
+from pacbandits.records.row_order import BY_BLOCK, COUNTED, says, stands_in_order
 from pacbandits.rewards.base import scrambled
 
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
@@ -74,10 +76,9 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     """Return a log in an order for sequential learning, if it has one; and whether its rows were shuffled.
 
     ordered: whether its rows stand in the order in which they occurred. shuffle: whether any order is valid; a log with
-    a fixed split, the same propensities in all rows, is shuffled by default.
+    a fixed split, the same propensities in all rows, or in all of a block, is shuffled by default.
     """
-    if ordered and shuffle:
-        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
+    ordered = stands_in_order(log.remarks, ordered=ordered, shuffle=shuffle)
     if (ordered or shuffle) and log.known is not None and not has_rounds(log):
         raise InputError(
             "the log tells that rewards came late, and has a single round, so that nothing tells which were known "
@@ -87,11 +88,18 @@ def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, boo
     return rearrange(log, ordered=ordered or apart, shuffle=apart), apart
 
 
-def rearrange(log: Log, *, ordered: bool, shuffle: bool) -> Log:
-    """Return the log in the order that a certificate states: in blocks of its rows, or of its shuffled rows."""
+def rearrange(log: Log, *, ordered: bool, shuffle: bool, by_content: bool = True) -> Log:
+    """Return the log in the order that a certificate states: in blocks of its rows, or of its shuffled rows.
+
+    by_content: whether a shuffle is by the contents of rows; False for certificates of earlier versions.
+    """
     if not ordered:
         return first_visits(log) if has_rounds(log) else log
-    return in_blocks(shuffled(log), planned_ends(log.n_units)) if shuffle else in_blocks(log)
+    if not shuffle:
+        return in_blocks(log)
+    if not says(log.remarks, COUNTED):  # these stand in the random order in which they were counted
+        log = sorted_by_content(log) if by_content else shuffled_by_number(log)
+    return in_blocks(log, planned_ends(log.n_units))
 
 
 def has_rounds(log: Log) -> bool:
@@ -100,15 +108,20 @@ def has_rounds(log: Log) -> bool:
 
 
 def has_fixed_split(log: Log) -> bool:
-    """Return whether every row of a log has the same propensities, which are all known."""
+    """Return whether every row of a log, or of a block, has the same propensities, which are all known.
+
+    Counted blocks also have a random order, in which their rows stand already.
+    """
     known = log.least is None and log.known is None and log.repeats.max() == 1
+    if says(log.remarks, BY_BLOCK) or says(log.remarks, COUNTED):
+        return bool(known)
     return bool(known and (np.ptp(log.propensities, axis=0) == 0.0).all())
 
 
-def shuffled(log: Log) -> Log:
-    """Return the log with its rows in a fixed pseudo-random order that depends on their number alone.
+def shuffled_by_number(log: Log) -> Log:
+    """Return the log in the order of certificates of earlier versions, which depends on the numbers of rows alone.
 
-    Units are shuffled whole: the visits of each follow each other in their order.
+    Whoever writes the file can choose that order. Units are shuffled whole: the visits of each follow each other.
     """
     numbers = np.arange(len(log)) if log.units is None else number_units(log.units)
     return log.take(np.argsort(scrambled(numbers.astype(np.uint64)), kind="stable"))

@@ -9,6 +9,7 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import CAP_SHARE, Certificate
+from pacbandits.certificate.content_order import order_by_content
 from pacbandits.certificate.conventions import planned_ends, rearrange
 from pacbandits.certificate.ledger import LedgerRows, log_below
 from pacbandits.certificate.stakes import ExpertWealth, Stakes
@@ -301,14 +302,22 @@ ROWS_AT_A_TIME = 2**14  # by one core
 MAX_RANKED_ROWS = 2**24  # whose ranks in a shuffle are computed in memory
 
 
-def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
+def rows_held_out(certificate: Certificate, log: Log, *, rounds: IntArray | None = None) -> Log | None:
     """Return the rows that had no part in choosing a certificate's policy: those after its leader has settled.
 
-    log: as it was read; or every k-th row of files, from the first on. None if there are no such rows, or if files have
-    too many rows to compute their ranks.
+    log: as it was read; or every k-th row of files, from the first on. rounds (n,): of these rows, if they are known.
+    None if there are no such rows, or if their rounds are not known and do not follow from the log alone.
     """
     c, leaders = certificate, certificate.leaders
     if leaders is None or leaders.settled is None or c.policy is not leaders.last:
+        return None
+    if rounds is None and c.by_content and c.summed and len(log) == c.rows:
+        rounds = np.empty(len(log), dtype=np.int64)
+        rounds[order_by_content(log)] = np.searchsorted(planned_ends(len(log)), np.arange(len(log)), side="right")
+    if rounds is not None:
+        kept = rounds >= leaders.settled
+        return log.only(kept) if kept.any() else None
+    if c.summed and c.by_content:
         return None
     if c.summed:
         numbers = np.arange(0, c.rows, -(-c.rows // len(log)), dtype=np.uint64)
@@ -319,10 +328,9 @@ def rows_held_out(certificate: Certificate, log: Log) -> Log | None:
             return None
         first = np.partition(scrambled(np.arange(c.rows, dtype=np.uint64)), place)[place]
         return log.only(scrambled(numbers) >= first)
-    blocks = rearrange(c.of(log), ordered=c.ordered, shuffle=c.shuffled)
+    blocks = rearrange(c.of(log), ordered=c.ordered, shuffle=c.shuffled, by_content=c.by_content)
     cut = blocks if c.learning is None else c.learning.set_apart(blocks)
-    _, rounds = np.unique(cut.rounds, return_inverse=True)
-    kept = rounds >= leaders.settled
+    kept = np.unique(cut.rounds, return_inverse=True)[1] >= leaders.settled
     return cut.only(kept) if kept.any() else None
 
 

@@ -30,6 +30,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.policies.rivals import check_rivals, rivals_of
 from pacbandits.records import Chosen, Contexts, Log, Policy
 from pacbandits.records.log import digest_log
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.schema import Json
 
 # The least refuted policy: `min_π log Σ_k e^{S_k(π)}/K`, through the oracles of the class.
@@ -433,6 +434,7 @@ def _make(evidence: Evidence, favourite: Policy, *, searched: PolicyClass | None
         exact=policies.exact,
         ordered=evidence.ordered,
         shuffled=evidence.shuffled,
+        by_content=evidence.shuffled and not says(evidence.log.assumed, COUNTED),
         by_rule=evidence.by_rule,
         summed=evidence.limits is not None,
         limits=evidence.limits or RELEASED_LIMITS[0],

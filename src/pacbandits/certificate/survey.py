@@ -123,7 +123,7 @@ class LogInMemory:
     def certified(cls, certificate: Certificate, log: Log) -> LogInMemory:
         """Return the rows of a log as a certificate of it counts them."""
         c, part = certificate, certificate.of(log)
-        blocks = rearrange(part, ordered=c.ordered, shuffle=c.shuffled)
+        blocks = rearrange(part, ordered=c.ordered, shuffle=c.shuffled, by_content=c.by_content)
         made = cls(part, blocks, blocks, len(part), c.shuffled, has_rounds(part), c.ordered)
         return made.set_apart(c.learning)
 
@@ -149,6 +149,10 @@ class LogInMemory:
         if key not in self.predicted:
             self.predicted[key] = predict_by_round(self.early, model)
         return self.predicted[key]
+
+    def for_metric(self, name: str) -> LogInMemory:
+        own = {part: getattr(self, part).for_metric(name) for part in ("watched", "early", "facts")}
+        return replace(self, **own, predicted={})
 
     def lay_out(
         self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool, always: bool = False

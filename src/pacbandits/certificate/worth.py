@@ -31,6 +31,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
+from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
 CONTRADICTION = (
@@ -132,19 +133,20 @@ class Kind(NamedTuple):
     """A kind of coefficients u: the policy's, the policy's less 1 at an action (its gain), or 1 at an action alone.
 
     of_policy: whether the policy's coefficients count.
-    against: the action from which 1 is subtracted.
+    against: the action from which 1 is subtracted, or `times`.
     alone: the action that has 1.
     """
 
     of_policy: bool = True
     against: int | None = None
     alone: int | None = None
+    times: float = 1.0
 
     def weights(self, own: FloatArray, counted: BoolArray) -> FloatArray:
         """Return u (n, A), given the policy's; counted (n,): the rows that count for θ."""
         out = own.copy() if self.of_policy else np.zeros_like(own)
         if self.against is not None:
-            out[counted, self.against] -= 1.0
+            out[counted, self.against] -= self.times
         if self.alone is not None:
             out[counted, self.alone] = 1.0
         return out
@@ -240,6 +242,10 @@ class Weighable(Protocol):
 
     def predict_early(self, model: RewardModel) -> FloatArray:
         """Return the predictions (n, A) for the early rows, each made before its round."""
+        ...
+
+    def for_metric(self, name: str) -> Weighable:
+        """Return the same rows in the same order with a metric as their reward."""
         ...
 
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> Weighing:
@@ -370,13 +376,13 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
     units, (low, high) = facts.units is not None, facts.reward_range
     order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if rows.in_order else ()
     if rows.shuffled:
-        order = (UNITS_SHUFFLED if units else SHUFFLED,)
+        order = () if says(facts.assumed, COUNTED) else (UNITS_SHUFFLED if units else SHUFFLED,)
     basis = basic_assumptions(units=units, shuffled=rows.shuffled, in_order=rows.has_rounds or rows.in_order)
     sure = Confidence(
         wrong,
         shuffled=rows.shuffled,
         assumptions=(*basis, f"rewards lie in [{low:g}, {high:g}]", *order, *facts.assumed),
-        checks=look(rows.watched),
+        checks=look(rows.watched, shuffled=rows.shuffled),
         measured_by=count_counted(by_round[decided.counted].sum(), facts.samples),
         constant=constant_action(policy),
     )

@@ -27,10 +27,13 @@ from pacbandits.cli.console import (
 from pacbandits.cli.log_options import (
     ActionColumn,
     Actions,
+    Block,
     Clip,
     Engine,
     Features,
     LeastPropensity,
+    Metrics,
+    Order,
     Position,
     PropensityColumn,
     RewardColumn,
@@ -99,6 +102,16 @@ Control = Annotated[
         metavar="ACTION",
         help="The action that means no treatment. The gain over it is reported, and it is used where another action "
         "is excluded.",
+    ),
+]
+
+Guardrails = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--guardrail",
+        metavar="WORDS",
+        help="How much worse than --control the policy may be in a metric: [cyan]'returned <= control + 0.01'[/], "
+        "[cyan]'minutes >= control - 2'[/] or [cyan]'minutes >= control * 0.98'[/]. May be repeated.",
     ),
 ]
 
@@ -207,11 +220,15 @@ def certify_log(
     reward_range: RewardRange = None,
     clip: Clip = False,
     control: Control = None,
+    metric: Metrics = None,
+    guardrail: Guardrails = None,
     improve_on: ImproveOn = None,
     best_only: BestOnly = False,
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
+    block: Block = None,
+    order: Order = None,
     features: Features = None,
     without: Without = None,
     epsilon: Annotated[
@@ -320,6 +337,7 @@ def certify_log(
     pacbandits certify test.csv --action variant --reward revenue --reward-range 0 500 --split uniform
     pacbandits certify test.csv --action variant --reward converted --propensity p --time shown_at --epsilon 0.01
     pacbandits certify visits.csv --action variant --reward bought --split uniform --unit user_id
+    pacbandits certify pupils.csv --action class --reward score --reward-range 0 100 --block school
     pacbandits certify log.parquet --policies trees:depth=2 --epsilon 0.05 --delta 0.05
     pacbandits certify clicks.csv --least-propensity 0.02 --reward-range 0 10 --ordered
     pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
@@ -328,9 +346,10 @@ def certify_log(
     pacbandits certify decisions.dsjson --reward-range -1 0
     pacbandits certify feedback.npz --position 0[/]
     """
-    from pacbandits.analysis import Request, analyse, improved_on, is_streamed
+    from pacbandits.analysis import Request, analyse, improved_on, is_streamed, withheld_block
     from pacbandits.confidence import check_delta
     from pacbandits.planning import load_plan
+    from pacbandits.records.metrics import read_guardrails
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
@@ -342,6 +361,8 @@ def certify_log(
         raise InputError("--report needs a proof, and --asymptotic makes none; leave one of them out")
     if asymptotic and engine is not None:
         raise InputError("--asymptotic needs all rows in memory; leave out --engine")
+    if asymptotic and guardrail:
+        raise InputError("--guardrail needs a proof, and --asymptotic makes none; leave one of them out")
     check_output(certificate)
     check_output(report)
     check_report(report)
@@ -356,11 +377,14 @@ def certify_log(
         time=time,
         time_format=time_format,
         unit=unit,
+        block=block,
+        order=order,
         columns=features,
         left_out=without,
         n_actions=actions,
         least_propensity=least_propensity,
         position=position,
+        metrics=metric or (),
     )
     _check_contexts(contexts, log)
     improved = improved_on(control, False if best_only else improve_on)
@@ -382,7 +406,9 @@ def certify_log(
         ordered=ordered or time is not None,
         shuffle=shuffle,
         single=single,
+        block=withheld_block(reading),
         **improved,
+        guardrails=read_guardrails(guardrail or ()),
     )
     if asymptotic:
         certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)

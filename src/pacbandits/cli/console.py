@@ -90,7 +90,7 @@ def root(
 
 def console() -> Console:
     """Return a console on standard error; announce compilation, and let Ctrl-C raise from here on."""
-    from pacbandits.compiled import compiled_before, keeps_code
+    from pacbandits.compiled import announces_compiling, keeps_code
 
     made = make_console(stderr=True)
     if not keeps_code():
@@ -100,7 +100,7 @@ def console() -> Console:
             style="dim",
             soft_wrap=True,
         )
-    elif not compiled_before():
+    elif announces_compiling():
         made.print("first run: compiling, once (less than a minute)", style="dim")
     raise_from_now()
     return made

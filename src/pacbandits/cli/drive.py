@@ -47,7 +47,7 @@ def drive(
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(envvar=KEY_VARIABLE, help="An API key with write access to the experiment.", show_envvar=True),
+        typer.Option(envvar=KEY_VARIABLE, help="An API key with the scopes assign and read.", show_envvar=True),
     ] = None,
     protocol: Annotated[
         Path | None,
@@ -80,15 +80,16 @@ def drive(
     database: DatabaseAt = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Send simulated visitors to an experiment: they get actions, return, and report rewards late or never.
+    """Send simulated visitors to a rehearsal: they get actions, return, and report rewards late or never.
 
     The true rewards are known to this command alone, so that it can check the
-    final result.
+    final result. An experiment that is not marked as a rehearsal is refused:
+    simulated visitors would count as real ones, for good.
 
     [dim]Examples:
-    pacbandits experiment drive checkout --url http://127.0.0.1:8000 --key pb_… --people 3000 --delay 5 --lost 0.05
-    pacbandits experiment drive checkout --problem winner:effect=0.2 --rate 0 --people 2000
-    pacbandits experiment drive checkout --url http://127.0.0.1:8000 --rate 1000 --people 60000 --workers 64[/]
+    pacbandits experiment create checkout.toml --rehearsal
+    pacbandits experiment drive checkout-rehearsal --problem winner:effect=0.2 --rate 0 --people 2000
+    pacbandits experiment drive checkout-rehearsal --url http://127.0.0.1:8000 --key pb_… --people 3000 --delay 5[/]
     """
     from pacbandits.cli.simulated_traffic import Behaviour, Driver
     from pacbandits.experiment.context_encoding import Encoder
@@ -98,6 +99,7 @@ def drive(
         tell("getting ready")
         target, fixed, advance = _target(name, url, key, protocol, database)
         closing.callback(target.close)
+        _check_rehearsal(name, target)
         truth = truth_of(problem, fixed, seed=seed)
         if asked.guardrail is None and fixed.guardrail is not None:
             asked = replace(asked, guardrail=fixed.guardrail.most / 2)
@@ -173,7 +175,7 @@ def _target(
         return _Local(experiment), experiment.protocol, experiment.advance
     if key is None:
         raise InputError(
-            f"the service needs a key with write access to '{plain(name)}'; pass --key, or set {KEY_VARIABLE}"
+            f"the service needs a key that may assign and read '{plain(name)}'; pass --key, or set {KEY_VARIABLE}"
         )
     if protocol is None and "://" not in database and not Path(database).exists():
         raise InputError(
@@ -185,6 +187,15 @@ def _target(
 
     client = Client(url, key)
     return _Remote(client, client.experiment(name)), fixed, None
+
+
+def _check_rehearsal(name: str, target: _Local | _Remote) -> None:
+    """Raise InputError unless the experiment is a rehearsal: simulated visitors would count as real ones, for good."""
+    if not target.status().get("rehearsal"):
+        raise InputError(
+            f"'{plain(name)}' is not a rehearsal: simulated visitors would count as real ones, for good; create one by "
+            "pacbandits experiment create FILE --rehearsal, and drive that"
+        )
 
 
 def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:

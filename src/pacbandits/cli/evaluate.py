@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say_notices, show, status
+from pacbandits.cli.console import PARTIAL, AsJson, app, as_rate, print_json, say, say_notices, show, status
 from pacbandits.cli.log_options import (
     ActionColumn,
+    Block,
     Clip,
     Engine,
+    Metrics,
+    Order,
     PropensityColumn,
     RewardColumn,
     RewardRange,
@@ -30,6 +34,9 @@ from pacbandits.cli.log_options import (
     reading_options,
 )
 from pacbandits.errors import InputError, close_to, plain
+
+if TYPE_CHECKING:
+    from pacbandits.proofs import Proof
 
 
 @app.command("evaluate")
@@ -60,7 +67,10 @@ def evaluate_policy(
     time: Time = None,
     time_format: TimeFormat = None,
     unit: Unit = None,
+    block: Block = None,
+    order: Order = None,
     without: Without = None,
+    metric: Metrics = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -83,7 +93,7 @@ def evaluate_policy(
     pacbandits evaluate proof.json test.csv --control email_a
     pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
     """
-    from pacbandits.analysis import action_number, is_streamed, measure_claim
+    from pacbandits.analysis import action_number, check_were_no_features, is_streamed, measure_claim
     from pacbandits.certificate import evaluate
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading_options import ReadingOptions
@@ -102,10 +112,13 @@ def evaluate_policy(
         time=time,
         time_format=time_format,
         unit=unit,
+        block=block,
+        order=order,
         left_out=without,
+        metrics=metric or (),
     )
     check_engine(engine, scheduler=scheduler, workers=workers)
-    ordered = time is not None
+    ordered, before = time is not None, {name: value for name, value in given.items() if name != "metrics"}
     with status() as tell, heard_by(tell):
         if is_streamed(log, given, engine=engine, epsilon=None) and not policy.startswith(COLUMN):
             _check_policy(policy)
@@ -114,7 +127,13 @@ def evaluate_policy(
                 files = proof.files(log, reading=given)
                 with closing(files):
                     read = files.head
-                    worth, own = measure_claim(proof.certificate, files, delta=delta, ordered=False, engine=who)
+                    told = proof.reading.get("metrics", ())
+                    worth, own = measure_claim(
+                        proof.certificate, files, metrics=told, delta=delta, ordered=False, engine=who
+                    )
+                if metric and not own:
+                    with closing(proof.files(log, reading=before)) as files:
+                        check_were_no_features(proof.certificate, files, told)
             words, given = proof.certificate.words, {**proof.reading, **given}
         elif policy.startswith(COLUMN):
             _check_one(log, engine)
@@ -125,10 +144,13 @@ def evaluate_policy(
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
             _check_policy(policy)
-            proof = open_proof(Path(policy), log[0])
+            proof = _with_present_metrics(open_proof(Path(policy), log[0]), log[0])
             read = open_log(log[0], given, proof=proof)
             tell("computing values and gains")
-            worth, own = measure_claim(proof.certificate, read, delta=delta, ordered=ordered)
+            told = proof.reading.get("metrics", ())
+            worth, own = measure_claim(proof.certificate, read, metrics=told, delta=delta, ordered=ordered)
+            if metric and not own:
+                check_were_no_features(proof.certificate, open_log(log[0], before, proof=proof), told)
             words = proof.certificate.words
             given = {**proof.reading, **given}
     if worth is None:
@@ -146,6 +168,28 @@ def evaluate_policy(
         show(worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
     if worth.alarms:
         raise typer.Exit(PARTIAL)
+
+
+def _with_present_metrics(proof: Proof, log: Path) -> Proof:
+    """Return the certificate without metrics whose columns another log lacks, and say so on standard error."""
+    from pacbandits.logs.readers import LOG_FORMATS
+    from pacbandits.records.metrics import read_metrics
+    from pacbandits.records.parquet import read_table, suffix
+
+    listed = read_metrics(proof.reading.get("metrics", ()))
+    tables = [ending for form in LOG_FORMATS.values() if form.columns for ending in form.endings]
+    if not listed or not log.is_file() or suffix(log) not in tables:
+        return proof
+    table = read_table(log)
+    if "metrics" in table.about:
+        return proof
+    here = [metric for metric in listed if all(column.name in table.columns for column in metric.columns)]
+    for metric in listed:
+        if metric not in here:
+            name = plain(metric.name)
+            say(f"note: {log} lacks a column of '{name}', a metric of the certificate, which is left out", err=True)
+    rest = {name: value for name, value in proof.reading.items() if name != "metrics"}
+    return replace(proof, reading=rest | ({"metrics": [metric.to_json() for metric in here]} if here else {}))
 
 
 def _check_one(log: list[Path], engine: str | None) -> None:

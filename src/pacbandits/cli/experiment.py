@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_DATABASE = "pacbandits.db"
+SHELL = "the command line"  # who steered, in the event log
+REHEARSAL = "-rehearsal"  # what --rehearsal adds to the name
 experiments = typer.Typer(
     name="experiment",
     help="Experiments on live traffic: create one, show its state, pause, stop, export.",
@@ -33,11 +36,21 @@ DatabaseAt = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option(help="The reason, stored in the event log and visible to everyone.")]
+ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Open the SQLite file, such as a backup, without changing or upgrading it.")
+]
 
 
 @experiments.command()
 def create(
     protocol: Annotated[Path, typer.Argument(help="A TOML file with the fixed settings; see docs/experiments.md.")],
+    rehearsal: Annotated[
+        bool,
+        typer.Option(
+            "--rehearsal",
+            help="Create a rehearsal instead, named NAME-rehearsal: an experiment of its own, for simulated visitors.",
+        ),
+    ] = False,
     database: DatabaseAt = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +61,7 @@ def create(
 
     [dim]Examples:
     pacbandits experiment create checkout.toml
+    pacbandits experiment create checkout.toml --rehearsal
     pacbandits experiment create checkout.toml --database postgresql://shop@db/experiments[/]
     """
     from pacbandits.experiment.experiment import Experiment
@@ -57,6 +71,8 @@ def create(
     with status() as tell:
         tell("reading")
         made, remarks = read_protocol_with_remarks(protocol)
+        if rehearsal:
+            made = replace(made, name=f"{made.name}{REHEARSAL}", rehearsal=True)
         tell("designing the first round")
         with Experiment.create(database, made) as experiment:
             seal, figures = experiment.seal(), experiment.status().to_json()
@@ -66,7 +82,7 @@ def create(
         print_json({"protocol": made.published(), "digest": made.digest, "seal": seal.head, "status": figures})
         return
     rows = [
-        ("created", f"{made.name}, in {plain(database)}"),
+        ("created", f"{made.name}, in {plain(database)}" + ("; a rehearsal" if made.rehearsal else "")),
         ("actions", ", ".join(map(plain, made.actions)) + f"; the standard one is {plain(made.standard)}"),
         ("features", ", ".join(map(plain, made.contexts.names))),
         ("asked", f"a policy of {made.words} within {made.epsilon:g} of the best, δ = {made.delta:g}"),
@@ -79,16 +95,18 @@ def create(
 
 
 @experiments.command("list")
-def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def list_all(database: DatabaseAt = DEFAULT_DATABASE, read_only: ReadOnly = False, as_json: AsJson = False) -> None:
     """List the experiments of a database with their state.
 
     [dim]Example:
     pacbandits experiment list --database checkout.db[/]
     """
-    from pacbandits.experiment.experiment import Experiment, list_experiments
+    from pacbandits.experiment.database import Database
+    from pacbandits.experiment.experiment import Experiment
     from pacbandits.report.experiment_report import experiments_document
 
-    found = [Experiment.open(database, name).status().to_json() for name in list_experiments(database)]
+    base = Database(database, read_only=read_only)
+    found = [Experiment.open(base, name).status().to_json() for name in base.names()]
     if as_json:
         print_json(found)
     elif found:
@@ -98,7 +116,9 @@ def list_all(database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -
 
 
 @experiments.command("status")
-def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def show_status(
+    name: Name, database: DatabaseAt = DEFAULT_DATABASE, read_only: ReadOnly = False, as_json: AsJson = False
+) -> None:
     """Show the state of an experiment: certified result, progress, outcome of each action, alarms.
 
     The result is that of the last interim analysis. A service runs them by
@@ -109,7 +129,7 @@ def show_status(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: As
     """
     from pacbandits.report.experiment_report import status_document
 
-    with _open(database, name) as experiment:
+    with _open(database, name, read_only=read_only) as experiment:
         figures = experiment.status().to_json()
     if as_json:
         print_json(figures)
@@ -158,6 +178,7 @@ def export(
         ),
     ] = None,
     database: DatabaseAt = DEFAULT_DATABASE,
+    read_only: ReadOnly = False,
 ) -> None:
     """Export the event log with its hash chain as one Parquet file, which certify and verify read.
 
@@ -169,7 +190,7 @@ def export(
         check_output(target)
         if target is not None and target.suffix.lower() != ending:
             raise InputError(f"'{target}' must end in {ending}; name it {target.with_suffix(ending)}")
-    with status() as tell, _open(database, name) as experiment:
+    with status() as tell, _open(database, name, read_only=read_only) as experiment:
         tell("writing the export")
         experiment.export(path, look=look)
         if contexts is not None:
@@ -203,7 +224,7 @@ def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -
     pacbandits experiment pause checkout --reason "the payment page is down"[/]
     """
     with _open(database, name) as experiment:
-        experiment.pause(reason)
+        experiment.pause(reason, by=SHELL)
     say(f"{name} is paused; to continue: pacbandits experiment resume {name}")
 
 
@@ -215,7 +236,7 @@ def resume(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) 
     pacbandits experiment resume checkout --reason "the payment page is back"[/]
     """
     with _open(database, name) as experiment:
-        experiment.resume(reason)
+        experiment.resume(reason, by=SHELL)
         state = experiment.status().state
     say(f"{name} is {state} again")
 
@@ -228,7 +249,7 @@ def stop(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) ->
     pacbandits experiment stop checkout --reason "the campaign is over"[/]
     """
     with _open(database, name) as experiment:
-        experiment.stop(reason)
+        experiment.stop(reason, by=SHELL)
     say(f"{name} is stopped; pacbandits experiment status {name} shows what is proven")
 
 
@@ -252,7 +273,7 @@ def withdraw(
 
     with _open(database, name) as experiment:
         before = experiment.protocol.trial(tuple(experiment.status().to_json().get("withdrawn", ())))[0].delta
-        experiment.withdraw(action, reason)
+        experiment.withdraw(action, reason, by=SHELL)
         gone = tuple(experiment.status().to_json().get("withdrawn", ()))
         after = experiment.protocol.trial(gone)[0].delta
         delta = experiment.protocol.delta
@@ -264,7 +285,58 @@ def withdraw(
     )
 
 
-def _open(database: str, name: str) -> Experiment:
+@experiments.command()
+def delete(
+    name: Name,
+    confirm: Annotated[str, typer.Option(help="The name again, as what is deleted cannot be brought back.")],
+    database: DatabaseAt = DEFAULT_DATABASE,
+) -> None:
+    """Delete an experiment with all its records and keys, for good. Its name cannot be used again.
+
+    Backups and exports keep what they have.
+
+    [dim]Example:
+    pacbandits experiment delete checkout --confirm checkout[/]
+    """
+    from pacbandits.experiment.experiment import delete_experiment
+
+    if confirm != name:
+        raise InputError(f"--confirm says '{plain(confirm)}', not '{plain(name)}'; nothing is deleted")
+    delete_experiment(database, name)
+    say(f"{name} is deleted; backups and exports keep what they have")
+
+
+@experiments.command("forget-units")
+def forget_units(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Delete the key by which units of a stopped experiment are hashed: nobody can then tell whose a row is.
+
+    The event log, its hash chain and the certificate stay valid. Features stay
+    as they are. Restart servers, which know the key until then.
+
+    [dim]Example:
+    pacbandits experiment forget-units checkout --reason "retention period over"[/]
+    """
+    with _open(database, name) as experiment:
+        experiment.forget_units(reason, by=SHELL)
+    say(f"the units of {name} are forgotten; restart servers that have it open")
+
+
+@experiments.command("note-restore")
+def note_restore(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Note in the event log that the database was restored from a backup. Running servers then read it anew.
+
+    Rewards of assignments that were lost are refused in any case.
+
+    [dim]Example:
+    pacbandits experiment note-restore checkout --reason "disk failure; backup of 3 May"[/]
+    """
+    with _open(database, name) as experiment:
+        experiment.note_restore(reason)
+    say(f"the event log of {name} says that it was restored")
+
+
+def _open(database: str, name: str, *, read_only: bool = False) -> Experiment:
+    from pacbandits.experiment.database import Database
     from pacbandits.experiment.experiment import Experiment
 
-    return Experiment.open(database, name)
+    return Experiment.open(Database(database, read_only=read_only), name)

@@ -74,7 +74,8 @@ Split = Annotated[
     str | None,
     typer.Option(
         help="Assignment probabilities if they were the same for everyone, as in an A/B/n test: [cyan]uniform[/], or "
-        "one per action, [cyan]a=0.4,b=0.6[/]."
+        "one per action, [cyan]a=0.4,b=0.6[/]. With [cyan]--block[/] also a CSV file with the columns block, action "
+        "and probability."
     ),
 ]
 Time = Annotated[
@@ -100,6 +101,22 @@ Unit = Annotated[
         "instead of rows.",
     ),
 ]
+Block = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Block column (school, site), if actions were drawn within blocks: with the probabilities of "
+        "[cyan]--split[/]; without it, so many of each action in each block as the table counts. A feature of the "
+        "reward model; of policies only with [cyan]--features +COLUMN[/].",
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none",
+        help="[cyan]none[/] if the order of rows in the file means nothing: drift along it is then not looked for.",
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -108,6 +125,15 @@ Features = Annotated[
     ),
 ]
 Without = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out of the features.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="COLUMN [LOW HIGH]",
+        help="Outcome beside the reward, with its range if not 0 to 1: [cyan]returned[/] or [cyan]'minutes 0 600'[/]; "
+        "a ratio of two columns, with the range of each: [cyan]'revenue/orders 0 500 0 20'[/]. May be repeated.",
+    ),
+]
 Position = Annotated[int | None, typer.Option(help="The position to analyse, if Open Bandit feedback has several.")]
 
 
@@ -158,12 +184,14 @@ def reading_options(
 
     columns, left_out: features and excluded columns, separated by commas.
     """
+    from pacbandits.logs.blocks import read_split
     from pacbandits.logs.reading_options import ReadingOptions
 
     count = given.get("n_actions")
     if count is not None and count < 1:
         raise InputError(f"--actions must be 1 or more, got {count}")
-    options = ReadingOptions(**given)
+    asked: Any = {**given, "split": read_split(given.get("split"))}
+    options = ReadingOptions(**asked)
     if left_out is not None:
         options = replace(options, without=tuple(map(str.strip, left_out.split(","))))
     if columns is not None:

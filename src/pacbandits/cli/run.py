@@ -115,7 +115,7 @@ def run(
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="Save the state of the trial in this folder after every round, and resume from it."),
+        typer.Option(help="Save the trial in this file after every round, and resume from it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -128,7 +128,7 @@ def run(
     pacbandits run two-of-many:actions=6,policies=40 --algorithm coda-paper --repeat 20 --json
     pacbandits run trees:actions=8 --epsilon 0.05 --repeat 100 --engine dask
     pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000
-    pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial
+    pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial.state
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05
     pacbandits run plan.json --scenario segments[/]
     """
@@ -155,7 +155,7 @@ def run(
     if repeat_ > 1 and (certificate is not None or log is not None):
         raise InputError("a certificate and a log can be written for one run only; leave out --repeat")
     if repeat_ > 1 and state is not None:
-        raise InputError("a folder stores the state of one run; leave out --repeat or --state")
+        raise InputError("a file stores the state of one run; leave out --repeat or --state")
     check_output(certificate)
     check_output(log)
     if log is not None and log.suffix.lower() != ".parquet":

@@ -25,7 +25,7 @@ from pacbandits.cli.log_options import (
     read_contexts,
     reading_options,
 )
-from pacbandits.errors import InputError, option_of, plain
+from pacbandits.errors import InputError, count_of, option_of, plain
 
 if TYPE_CHECKING:
     from pacbandits.certificate import Claim
@@ -197,9 +197,17 @@ def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
 
 def as_read(reading: Mapping[str, Any]) -> str:
     """Return the options with which the certificate's file was read, in words."""
+    from pacbandits.records.metrics import read_metrics
+
     words: list[str] = []
     for name, value in reading.items():
+        if isinstance(value, dict):
+            words.append(f"{option_of(name)} (of {count_of(len(cast(dict[str, object], value)), 'block')})")
+            continue
         given = cast(list[object], value) if isinstance(value, list) else [value]
+        if name == "metrics":
+            words += [f"{option_of(name)} '{plain(one.spelt)}'" for one in read_metrics(given)]
+            continue
         if name == "keep":
             flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
         else:

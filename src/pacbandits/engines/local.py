@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pacbandits.compiled import cores, over_cores, using_cores
-from pacbandits.engines.base import ROWS_PER_BLOCK, Aggregation, Engine, Source, Sums, add_to, count_blocks
+from pacbandits.engines.base import ROWS_PER_BLOCK, Aggregation, Engine, LogSource, Source, Sums, add_to, count_blocks
 from pacbandits.progress import hearer
 from pacbandits.records import Log
 from pacbandits.records.log import digest_log
@@ -120,6 +123,70 @@ def _own_and_others(left: Iterator[_Lane], lanes: list[_Lane], lock: Lock) -> It
             break
         yield own
     yield from lanes
+
+
+# A few words for each row, which are no sums: every block has rows of its own to write to.
+
+
+class RowWords(Protocol):
+    """Words of 64 bits to compute for each row; picklable.
+
+    width: the number of words.
+    """
+
+    @property
+    def width(self) -> int: ...
+
+    def words_of(self, block: Log) -> NDArray[np.uint64]:
+        """Return the words (n, width) of the rows of a block."""
+        ...
+
+
+@runtime_checkable
+class WorkerEngine(Engine, Protocol):
+    """An engine whose workers do not share memory with this process; see `DaskEngine.each`."""
+
+    def each(
+        self, task: Callable[[Any, Any], Any], shared: object, jobs: Iterable[Any], *, until: float = math.inf
+    ) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """An aggregation without sums that writes the words of each row to memory that all threads share."""
+
+    asked: RowWords
+    out: NDArray[np.uint64]
+
+    def begin(self) -> Sums:
+        return ()
+
+    def add(self, number: int, block: Log, sums: Sums) -> None:
+        start = number * ROWS_PER_BLOCK
+        self.out[start : start + len(block)] = self.asked.words_of(block)
+
+
+def words_of_rows(engine: Engine, source: Source, asked: RowWords, *, what: str) -> NDArray[np.uint64]:
+    """Return the words (n, width) of all rows; what: the task in words, for progress messages.
+
+    Workers of a cluster read files; all else is done by the threads of this process.
+    """
+    out = np.empty((source.n_rows, asked.width), dtype=np.uint64)
+    if isinstance(engine, WorkerEngine) and not isinstance(source, LogSource):
+        stripes = source.stripes(most_blocks=BLOCKS_PER_STRIPE)
+        for first, words in engine.each(words_of_stripe, (source, asked), stripes):
+            start = first * ROWS_PER_BLOCK
+            out[start : start + len(words)] = words
+        return out
+    Local("threads").ask(source, _Written(asked, out), what=what)
+    return out
+
+
+def words_of_stripe(shared: tuple[Source, RowWords], stripe: range) -> tuple[int, NDArray[np.uint64]]:
+    """Return the number of the first of some blocks, and the words of their rows."""
+    source, asked = shared
+    with using_cores(1):
+        return stripe.start, np.concatenate([asked.words_of(one) for one in source.blocks(stripe.start, stripe.stop)])
 
 
 # The digest of a log's rows, independent of how files are split: SHA-256 of a line with the number of rows, followed by

@@ -20,9 +20,9 @@ from pacbandits.experiment.assignment_records import (
     Recorded,
     Report,
 )
-from pacbandits.experiment.chain import id_of, mark_of, row_of
 from pacbandits.experiment.database import Connection, Contradiction, NotCollecting, UnknownAssignment
 from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.ids import draw_nonce, id_of, is_id, row_in
 from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
 from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD, AssignmentRow, Standing, check_unit
 
@@ -53,7 +53,7 @@ class Assigner:
         self._sticky = protocol.visits == "sticky"
         self._standard_row = np.eye(len(self._names))[protocol.standard_action]
 
-    def assign(self, requests: Sequence[AssignmentRequest], *, at: int) -> list[Assignment | InputError]:
+    def assign(self, requests: Sequence[AssignmentRequest], *, at: int | None) -> list[Assignment | InputError]:
         """Return an assignment or an error for each request; assignments are stored when this returns."""
         encoded = self._stored.encoder.encode([request.context for request in requests])
         ids, features = encoded.ids, encoded.features
@@ -83,16 +83,17 @@ class Assigner:
         out: list[Assignment | InputError | None],
     ) -> None:
         """Set `out` for the wanted requests, in one transaction."""
-        known = self._known(transaction.connection, list(dict.fromkeys(units[number] for number in wanted)))
+        stored = [self._stored.pseudonym(unit) for unit in units]
+        known = self._known(transaction.connection, list(dict.fromkeys(stored[number] for number in wanted)))
         fresh: list[int] = []
         visits: list[int] = []
         coming: dict[str, int] = {}
         again: list[tuple[int, str]] = []
         for number in wanted:
-            unit = units[number]
+            unit = stored[number]
             before = known.get(unit)
             if self._sticky and before is not None:
-                out[number] = self._answer(before, new=False)
+                out[number] = self._answer(before, units[number], new=False)
             elif transaction.standing.state not in TAKING_IN:
                 out[number] = refused(transaction.standing)
             elif self._sticky and unit in coming:
@@ -103,12 +104,12 @@ class Assigner:
                 fresh.append(number)
                 visits.append(visit)
         if fresh:
-            drawn = self._draw(transaction, fresh, visits, units, features, known)
+            drawn = self._draw(transaction, fresh, visits, stored, features, known)
             for number, made in zip(fresh, drawn, strict=True):
-                out[number] = self._answer(made, new=True)
+                out[number] = self._answer(made, units[number], new=True)
                 known[made.unit] = made
         for number, unit in again:
-            out[number] = self._answer(known[unit], new=False)
+            out[number] = self._answer(known[unit], units[number], new=False)
 
     def _draw(
         self,
@@ -119,8 +120,11 @@ class Assigner:
         features: FloatArray,
         known: Mapping[str, AssignmentRow],
     ) -> list[AssignmentRow]:
-        """Draw and append an assignment for each fresh request, in order; a full round is continued by a new one."""
-        stored, standing, count = self._stored, transaction.standing, len(fresh)
+        """Draw and append an assignment for each fresh request, in order; a full round is continued by a new one.
+
+        units: as stored.
+        """
+        stored, standing, count, nonce = self._stored, transaction.standing, len(fresh), draw_nonce()
         first = standing.rows
         if len(stored.known_rounds) <= standing.round:
             stored.rounds(transaction.connection)
@@ -152,8 +156,9 @@ class Assigner:
                 at=transaction.at,
                 features=some[i].tobytes(),
                 propensities=propensities[i].tobytes(),
+                nonce=nonce,
             )
-            transaction.assign(made, mark_of(stored.secret, made.unit))
+            transaction.assign(made, stored.mark(made.unit))
             out.append(made)
         transaction.changes |= {
             "rows": first + count,
@@ -175,11 +180,11 @@ class Assigner:
                     found[row.unit] = row
         return found
 
-    def _answer(self, made: AssignmentRow, *, new: bool) -> Assignment:
+    def _answer(self, made: AssignmentRow, unit: str, *, new: bool) -> Assignment:
         probabilities: list[float] = np.frombuffer(made.propensities, dtype="<f8").tolist()
         return Assignment(
-            id=id_of(self._stored.secret, made.row),
-            unit=made.unit,
+            id=id_of(self._stored.secret, made.row, unit=made.unit, nonce=made.nonce),
+            unit=unit,
             action=self._names[made.action],
             propensity=probabilities[made.action],
             propensities=dict(zip(self._names, probabilities, strict=True)),
@@ -238,11 +243,11 @@ _WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
 _ROWS = sa.bindparam("rows", expanding=True, type_=sa.BigInteger)
 _EXPERIMENT = sa.bindparam("experiment", type_=sa.Text)
 _A, _O = tables.assignments.c, tables.outcomes.c
-_ASSIGNED = sa.select(_A.row, _A.at).where(_A.experiment == _EXPERIMENT, _A.row.in_(_ROWS))
+_ASSIGNED = sa.select(_A.row, _A.at, _A.unit, _A.nonce).where(_A.experiment == _EXPERIMENT, _A.row.in_(_ROWS))
 _KNOWN = sa.select(_O.row, _O.kind, _O.value, _O.late).where(_O.experiment == _EXPERIMENT, _O.row.in_(_ROWS))
 
 
-def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: int) -> list[Recorded]:
+def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: int | None) -> list[Recorded]:
     """Store reports, all or none, and return the result of each.
 
     Raises:
@@ -261,7 +266,9 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
             for start in range(0, len(rows), ROWS_ASKED_AT_ONCE)
         ]
         ask = transaction.connection.execute
-        assigned: dict[int, int] = {row: moment for some in asked for row, moment in ask(_ASSIGNED, some)}
+        assigned: dict[int, tuple[int, str, str]] = {
+            row: tuple(of) for some in asked for row, *of in ask(_ASSIGNED, some)
+        }
         known: dict[tuple[int, int], tuple[float, bool]] = {
             (row, kind): (float(value), bool(late)) for some in asked for row, kind, value, late in ask(_KNOWN, some)
         }
@@ -269,8 +276,11 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
         counted, late = standing.rewards, standing.too_late
         for report, row in zip(reports, rows, strict=True):
             if row not in assigned:
-                raise unknown_assignment(report.id)
-            over = window is not None and transaction.at > assigned[row] + window
+                raise unknown_assignment(report.id, standing)
+            moment, unit, nonce = assigned[row]
+            if not is_id(report.id, stored.secret, row, unit=unit, nonce=nonce):
+                raise unknown_assignment(report.id, standing)
+            over = window is not None and transaction.at > moment + window
             outcome: Outcome = "repeated"
             for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
                 if value is None:
@@ -304,15 +314,19 @@ def _row_of(stored: StoredExperiment, report: Report) -> int:
     if report.guardrail is not None and protocol.guardrail is None:
         raise InputError("the experiment has no guardrail; report the reward alone")
     _check(report.guardrail, "guardrail", 0.0, 1.0)
-    row = row_of(stored.secret, text(report.id, name="the id of an assignment"))
+    row = row_in(text(report.id, name="the id of an assignment"))
     if row is None:
         raise unknown_assignment(report.id)
     return row
 
 
-def unknown_assignment(given: object) -> UnknownAssignment:
-    """Return the error for an id that was never issued."""
-    return UnknownAssignment(f"there is no assignment '{plain(given)}' in this experiment; report the id that it gave")
+def unknown_assignment(given: object, standing: Standing | None = None) -> UnknownAssignment:
+    """Return the error for an id that was never issued, or whose assignment was lost."""
+    lost = "; it may have been lost when the database went back to an earlier state"
+    return UnknownAssignment(
+        f"there is no assignment '{plain(given)}' in this experiment; report the id that it gave"
+        f"{lost if standing is not None and standing.incarnation else ''}"
+    )
 
 
 def _check(value: float | None, name: str, low: float, high: float) -> None:

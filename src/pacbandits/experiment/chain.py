@@ -11,14 +11,13 @@ anyone search for a known one.
 
 from __future__ import annotations
 
-import hmac
 import json
 import struct
 from hashlib import blake2b, sha256
 from typing import Any
 
 BEGINNING = bytes(32)
-MARK_BYTES, ID_BYTES = 16, 10
+MARK_BYTES = 16
 ASSIGNMENT, OUTCOME, ENTRY = b"a", b"o", b"e"
 _ASSIGNED = struct.Struct("<qqiiiiq")
 _OUTCOME = struct.Struct("<qqiidq")
@@ -28,24 +27,6 @@ _ENTRY = struct.Struct("<qq")
 def mark_of(secret: bytes, unit: str) -> bytes:
     """Return the keyed hash that replaces a unit in the chain and in exports."""
     return blake2b(b"unit:" + unit.encode("utf-8", "surrogatepass"), key=secret, digest_size=MARK_BYTES).digest()
-
-
-def id_of(secret: bytes, row: int) -> str:
-    """Return the id of an assignment: its row, and a keyed hash that cannot be guessed without the secret."""
-    return f"{row:x}-{blake2b(b'row:%d' % row, key=secret, digest_size=ID_BYTES).hexdigest()}"
-
-
-def row_of(secret: bytes, given: str) -> int | None:
-    """Return the row of an id that this experiment issued; None for any other text."""
-    digits, _, _ = given.partition("-")
-    if not 0 < len(digits) <= 15 or not digits.isascii() or not digits.isalnum():
-        return None
-    try:
-        row = int(digits, 16)
-    except ValueError:
-        return None
-    known = id_of(secret, row).encode()
-    return row if hmac.compare_digest(known, given.encode("utf-8", "surrogatepass")) else None
 
 
 def assignment_bytes(

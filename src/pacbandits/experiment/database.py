@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.extra import event, exc
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.migrations import bring_up_to_date
+from pacbandits.experiment.migrations import bring_up_to_date, check_up_to_date
 from pacbandits.experiment.stored_rows import (
     AnalysisRow,
     AssignmentRow,
@@ -62,7 +65,7 @@ entries = table_of("entries", EntryRow)
 looks = table_of("looks", AnalysisRow)
 
 # Keys of the service (`pacbandits.service.access`). experiment: '' for the admin key, which is valid for all.
-# withdrawn: 1 for a revoked key.
+# withdrawn: 1 for a revoked key. expires: in microseconds; 0 for never. origins: of browsers that may use it.
 service_keys = sa.Table(
     "service_keys",
     metadata,
@@ -72,14 +75,37 @@ service_keys = sa.Table(
     sa.Column("digest", sa.LargeBinary, nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.Column("withdrawn", sa.Integer, nullable=False),
+    sa.Column("expires", sa.BigInteger, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("origins", sa.Text, nullable=False),
 )
 
-# The secret that signs sessions of the dashboard, shared by all servers.
-service_signing = sa.Table(
-    "service_signing",
+# Names of deleted experiments: a name is never used again, as other servers may still know what it stood for.
+deleted_experiments = sa.Table(
+    "deleted_experiments",
     metadata,
-    sa.Column("only", sa.Integer, primary_key=True),
-    sa.Column("secret", sa.LargeBinary, nullable=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
+)
+
+# Sessions of the dashboard. id: SHA-256 of the cookie. key, digest: of the key that began it.
+service_sessions = sa.Table(
+    "service_sessions",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("until", sa.BigInteger, nullable=False),
+)
+
+# Signs of life of servers and workers (`pacbandits.experiment.heartbeats`).
+service_heartbeats = sa.Table(
+    "service_heartbeats",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
 )
 
 
@@ -102,6 +128,10 @@ class Contradiction(InputError):
     """A report differs from an earlier one for the same assignment."""
 
 
+class ClockSkew(InputError):
+    """This machine's clock and the database's differ too much to write: one of them is wrong."""
+
+
 class NotCollecting(InputError):
     """The experiment's state does not allow this, such as an assignment while it is paused or stopped."""
 
@@ -112,6 +142,8 @@ class NotCollecting(InputError):
 # chained in the order in which they are stored, whichever process stores them.
 
 
+MAX_SKEW_SECONDS = 5.0  # between the clocks of a server and of its database; synchronised ones differ by milliseconds
+_CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"  # of PostgreSQL
 LOCK_SECONDS = 30.0  # maximum wait for another transaction (SQLite)
 Connection = sa.Connection
 _READING = "pacbandits_reading"  # execution option of read-only connections
@@ -121,11 +153,13 @@ Row = Any  # of a result, whose columns are attributes
 class Database:
     """A database of experiments.
 
+    create: whether to create a missing SQLite file, which its owner alone may read.
+    read_only: open an SQLite file, such as a backup, without changing a byte of it or beside it.
     url: its URL without the password.
     engine: the SQLAlchemy engine.
     """
 
-    def __init__(self, given: str | Path, *, create: bool = False) -> None:
+    def __init__(self, given: str | Path, *, create: bool = False, read_only: bool = False) -> None:
         url = database_url(given)
         sqlite = url.get_backend_name() == "sqlite"
         if sqlite and not create and not Path(str(url.database)).exists():
@@ -135,19 +169,28 @@ class Database:
         self.url: str = url.render_as_string(hide_password=True)
         self.full_url: str = url.render_as_string(hide_password=False)
         options: dict[str, Any] = {"connect_args": {"timeout": LOCK_SECONDS}} if sqlite else {"pool_pre_ping": True}
+        if read_only:
+            if not sqlite:
+                raise InputError("--read-only is for SQLite files; give a user of PostgreSQL who may only read instead")
+            url = _read_only_url(Path(str(url.database)))
         try:
             self.engine = sa.create_engine(url, **options)
         except (exc.ArgumentError, ModuleNotFoundError) as error:
             raise InputError(f"cannot use the database {plain(self.url)}: {plain(error)}") from None
         self.sqlite = sqlite
+        if sqlite and create:
+            _create_private(str(url.database))
         # Close the connections when the object is collected, as Python 3.13 and later warn otherwise. Not at exit: a
         # forked process would close those of its parent.
         weakref.finalize(self, self.engine.dispose).atexit = False
         if sqlite:
-            event.listen(self.engine, "connect", _on_connect)
-            event.listen(self.engine, "begin", _on_begin)
+            event.listen(self.engine, "connect", _on_connect_to_read if read_only else _on_connect)
+            event.listen(self.engine, "begin", _on_begin_to_read if read_only else _on_begin)
         try:
-            bring_up_to_date(self.engine)
+            if read_only:
+                check_up_to_date(self.engine)
+            else:
+                bring_up_to_date(self.engine)
         except exc.DBAPIError as error:
             raise InputError(f"cannot open the database {plain(self.url)}: {plain(error.orig)}") from None
 
@@ -167,6 +210,39 @@ class Database:
             if not self.sqlite:
                 connection.execute(_STANDING.with_for_update(), {"wanted": name})
             yield connection, read_standing(connection, name)
+
+    def now(self, connection: Connection) -> int:
+        """Return the time by the database's clock in microseconds; that of SQLite is this machine's.
+
+        Raises:
+            ClockSkew: If this machine's clock differs from it by more than MAX_SKEW_SECONDS.
+        """
+        found, skew = self._read_clock(connection)
+        if abs(skew) > MAX_SKEW_SECONDS:
+            way = "ahead of" if skew > 0 else "behind"
+            raise ClockSkew(
+                f"this server's clock is {abs(skew):,.0f} seconds {way} the database's, "
+                "so that nothing is written; synchronise both (NTP), then ask again"
+            )
+        return found
+
+    def clock(self) -> int:
+        """Return the time by the database's clock in microseconds, however wrong this machine's clock is."""
+        with self.reading() as connection:
+            return self._read_clock(connection)[0]
+
+    def skew(self) -> float:
+        """Return by how many seconds this machine's clock is ahead of the database's; negative if it is behind."""
+        with self.reading() as connection:
+            return self._read_clock(connection)[1]
+
+    def _read_clock(self, connection: Connection) -> tuple[int, float]:
+        before = time.time_ns() // 1_000
+        if self.sqlite:
+            return before, 0.0
+        found = int(connection.exec_driver_sql(_CLOCK).scalar_one())
+        after = time.time_ns() // 1_000
+        return found, (max(before - found, 0) - max(found - after, 0)) / 1e6
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all experiments in alphabetical order."""
@@ -218,11 +294,38 @@ def database_url(given: str | Path) -> Any:
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 
+def _create_private(path: str) -> None:
+    """Create a missing file that its owner alone may read; SQLite gives the files beside it the same mode."""
+    if path and path != ":memory:" and not Path(path).exists():
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise InputError(f"cannot make the database {plain(path)}: {plain(error.strerror or error)}") from None
+
+
+def _read_only_url(path: Path) -> Any:
+    """Return the URL of a file that is opened to read; without a log beside it, SQLite must not even make one."""
+    alone = not Path(f"{path}-wal").exists()
+    options = "mode=ro&immutable=1" if alone else "mode=ro"
+    return sa.make_url(f"sqlite:///file:{quote(str(path.absolute()))}?{options}&uri=true")
+
+
+def _on_connect_to_read(connection: Any, _: object) -> None:
+    """Refuse writes, and disable the driver's implicit transactions."""
+    connection.isolation_level = None
+    connection.execute("PRAGMA query_only=ON")
+
+
 def _on_connect(connection: Any, _: object) -> None:
     """Make SQLite durable, and disable the driver's implicit transactions, which begin too late."""
     connection.isolation_level = None
     for words in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-65536"):
         connection.execute(f"PRAGMA {words}")
+
+
+def _on_begin_to_read(connection: Any) -> None:
+    """Begin a transaction that takes no lock to write."""
+    connection.exec_driver_sql("BEGIN")
 
 
 def _on_begin(connection: Any) -> None:
@@ -243,8 +346,3 @@ def microseconds(moment: datetime) -> int:
 def spell(moment: int) -> str:
     """Format a time as ISO 8601 text in UTC."""
     return datetime.fromtimestamp(moment / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def utc_now() -> datetime:
-    """Return the current time in UTC."""
-    return datetime.now(UTC)

@@ -24,7 +24,7 @@ from pacbandits.experiment import database as tables
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report, Value
 from pacbandits.experiment.assignments import Assigner, record_reports
 from pacbandits.experiment.chain import canonical
-from pacbandits.experiment.database import AlreadyThere, Database, microseconds, utc_now
+from pacbandits.experiment.database import AlreadyThere, Database, microseconds
 from pacbandits.experiment.exports import (
     ExperimentResult,
     Missed,
@@ -36,9 +36,10 @@ from pacbandits.experiment.exports import (
     write_export,
 )
 from pacbandits.experiment.extra import exc
+from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import LiveDesign, Round
-from pacbandits.experiment.steering import Advancer, change_state, close_round, withdraw
+from pacbandits.experiment.steering import Advancer, change_state, close_round, forget_units, note_restore, withdraw
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -65,9 +66,10 @@ class Experiment:
     protocol: the settings fixed at creation.
     """
 
-    def __init__(self, stored: StoredExperiment, *, clock: Clock = utc_now) -> None:
+    def __init__(self, stored: StoredExperiment, *, clock: Clock | None = None) -> None:
         self.database, self._stored, self._clock = stored.database, stored, clock
-        self._assigner, self._advancer, self._missed = Assigner(stored), Advancer(stored), Missed(stored)
+        self._assigner, self._advancer = Assigner(stored), Advancer(stored)
+        self._missed = 0, Missed(stored)  # of which incarnation
 
     @property
     def name(self) -> str:
@@ -79,11 +81,12 @@ class Experiment:
 
     @classmethod
     def create(
-        cls, database: str | Path | Database, protocol: ExperimentProtocol, *, clock: Clock = utc_now
+        cls, database: str | Path | Database, protocol: ExperimentProtocol, *, clock: Clock | None = None
     ) -> Experiment:
         """Create an experiment with this protocol, which never changes again, and open its first round.
 
         database: an SQLite file, created if missing, or a URL `postgresql://…`.
+        clock: returns the time; by default the database's clock, so that several servers agree.
 
         Raises:
             AlreadyThere: If an experiment with that name exists.
@@ -95,7 +98,7 @@ class Experiment:
         plan = trial.design(state)
         if plan is None:
             raise InputError(f"an epsilon of {protocol.epsilon:g} is proven without an experiment; ask for less")
-        at = microseconds(clock())
+        at = base.clock() if clock is None else microseconds(clock())
         first = Round(
             number=0,
             kind="design",
@@ -117,10 +120,12 @@ class Experiment:
             contexts=pack_contexts(protocol.contexts),
             secret=secrets.token_bytes(32),
             created=at,
+            pseudonymous=1,
         )
         standing = Standing(protocol.name, COLLECTING, planned=first.planned, seen_until=at)
         try:
             with base.engine.begin() as connection:
+                _refuse_deleted(connection, protocol.name)
                 insert_many(connection, tables.experiments, [fixed])
                 insert_many(connection, tables.standings, [standing])
                 transaction = Transaction(connection, standing, at=at)
@@ -134,7 +139,7 @@ class Experiment:
         return cls(StoredExperiment.open(base, protocol.name), clock=clock)
 
     @classmethod
-    def open(cls, database: str | Path | Database, name: str, *, clock: Clock = utc_now) -> Experiment:
+    def open(cls, database: str | Path | Database, name: str, *, clock: Clock | None = None) -> Experiment:
         """Open the experiment with that name, in its current state.
 
         Raises:
@@ -201,29 +206,48 @@ class Experiment:
         """
         return self._advancer.advance(at=self._now(), at_once=at_once)
 
-    def pause(self, reason: str) -> None:
-        """Accept no new units until `resume`; with sticky visits, known units still get their action."""
-        change_state(self._stored, PAUSED, "paused", reason, of=(COLLECTING, CERTIFIED), at=self._now())
+    def pause(self, reason: str, *, by: str = "") -> None:
+        """Accept no new units until `resume`; with sticky visits, known units still get their action.
 
-    def resume(self, reason: str) -> None:
+        by: who asked for it; the event log keeps it with the reason, here and in the other changes.
+        """
+        change_state(self._stored, PAUSED, "paused", reason, of=(COLLECTING, CERTIFIED), at=self._now(), by=by)
+
+    def resume(self, reason: str, *, by: str = "") -> None:
         """Accept units again after a pause."""
-        change_state(self._stored, COLLECTING, "resumed", reason, of=(PAUSED,), at=self._now())
+        change_state(self._stored, COLLECTING, "resumed", reason, of=(PAUSED,), at=self._now(), by=by)
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, *, by: str = "") -> None:
         """Accept no new units ever again; rewards may still arrive, and count."""
-        change_state(self._stored, STOPPED, "stopped", reason, of=(COLLECTING, CERTIFIED, PAUSED), at=self._now())
+        of = (COLLECTING, CERTIFIED, PAUSED)
+        change_state(self._stored, STOPPED, "stopped", reason, of=of, at=self._now(), by=by)
 
-    def close_round(self, reason: str) -> None:
+    def close_round(self, reason: str, *, by: str = "") -> None:
         """Close the open round now, so that the next one is designed from the data so far."""
-        close_round(self._stored, reason, at=self._now())
+        close_round(self._stored, reason, at=self._now(), by=by)
 
-    def withdraw(self, action: str, reason: str) -> None:
+    def withdraw(self, action: str, reason: str, *, by: str = "") -> None:
         """Exclude an action from now on; the claim then covers policies without it, at a smaller part of δ."""
-        withdraw(self._stored, action, reason, at=self._now())
+        withdraw(self._stored, action, reason, at=self._now(), by=by)
+
+    def forget_units(self, reason: str, *, by: str = "") -> None:
+        """Delete the key of the hashes by which units are stored, once the experiment is stopped.
+
+        Nobody can then tell whose a row is, nor report a reward; the event log, its chain and the certificate stay
+        valid. Other processes must be restarted to forget the key, too.
+        """
+        forget_units(self._stored, reason, at=self._now(), by=by)
+
+    def note_restore(self, reason: str) -> None:
+        """Say in the event log that the database was restored from a backup; running servers then read it anew."""
+        note_restore(self._stored, reason, at=self._now())
 
     def status(self) -> Status:
         """Return the status: the last interim analysis, and the counts since then."""
-        return read_status(self._stored, self._missed, at=self._now())
+        now, incarnation = self._now(), self._stored.seen.incarnation
+        if self._missed[0] != incarnation:  # rows that it has counted may have been lost
+            self._missed = incarnation, Missed(self._stored)
+        return read_status(self._stored, self._missed[1], at=self.database.clock() if now is None else now)
 
     def result(self) -> ExperimentResult:
         """Return the policy with the best claim so far, and its certificate."""
@@ -268,8 +292,32 @@ class Experiment:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _now(self) -> int:
-        return microseconds(self._clock())
+    def _now(self) -> int | None:
+        """Return the time in microseconds; None for the database's clock."""
+        return None if self._clock is None else microseconds(self._clock())
+
+
+def delete_experiment(database: str | Path | Database, name: str) -> None:
+    """Delete an experiment with all its records and keys, for good; its name is never used again.
+
+    Raises:
+        UnknownExperiment: If there is none.
+    """
+    base = database if isinstance(database, Database) else Database(database)
+    with base.writing(name) as (connection, _):
+        held = sa.select(tables.service_keys.c.id).where(tables.service_keys.c.experiment == name)
+        connection.execute(sa.delete(tables.service_sessions).where(tables.service_sessions.c.key.in_(held)))
+        for table in (tables.service_keys, tables.assignments, tables.outcomes, tables.entries, tables.looks):
+            connection.execute(sa.delete(table).where(table.c.experiment == name))
+        for table in (tables.standings, tables.experiments):
+            connection.execute(sa.delete(table).where(table.c.name == name))
+        connection.execute(sa.insert(tables.deleted_experiments), {"name": name, "at": base.now(connection)})
+
+
+def _refuse_deleted(connection: tables.Connection, name: str) -> None:
+    t = tables.deleted_experiments
+    if connection.execute(sa.select(t.c.name).where(t.c.name == name)).one_or_none() is not None:
+        raise AlreadyThere(f"there was an experiment '{plain(name)}', which was deleted; take another name")
 
 
 def list_experiments(database: str | Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
-from pacbandits.experiment.chain import MARK_BYTES, mark_of
+from pacbandits.experiment.chain import MARK_BYTES
 from pacbandits.experiment.database import Connection, Row, spell
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import ENDLESS
@@ -30,6 +30,7 @@ from pacbandits.schema import Json
 
 MAX_EVENTS = 200
 MAX_CURVE_POINTS = 500
+OF_A_RULE = ("to_go", "value", "leaves", "policy")  # parts of an analysis that a withdrawal makes out of date
 OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_compared")
 
 
@@ -95,11 +96,16 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         missing = missed.count(connection, at, rows=standing.rows)
     claim = None if best is None else json.loads(best.body)["claim"]
     found: Json = {} if last is None else json.loads(last.body)
+    withdrawn = json.loads(standing.withdrawn)
+    if last is not None and last.withdrawn != len(withdrawn):  # what it says of rules may use the withdrawn action
+        found = {name: value for name, value in found.items() if name not in OF_A_RULE}
+    analysis = None if last is None else {"number": int(last.number), "at": spell(last.at), "rows": int(last.rows)}
     p, hours = stored.protocol, stored.protocol.round_hours
     in_, assigned = int(standing.rewards), int(standing.rows)
     figures: Json = {
         "alarms": _alarms(claim, found),
         "name": stored.name,
+        "rehearsal": p.rehearsal,
         "state": standing.state,
         "reason": standing.reason or None,
         "created": spell(stored.created),
@@ -109,7 +115,8 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         "delta": p.delta,
         "reward_range": list(p.reward_range),
         "actions": list(p.actions),
-        "withdrawn": json.loads(standing.withdrawn),
+        "withdrawn": withdrawn,
+        "analysis": analysis,
         "features": list(p.contexts.names),
         "late": p.late.to_json(),
         "visits": p.visits,
@@ -324,7 +331,7 @@ def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -
 def _marks(connection: Connection, stored: StoredExperiment, count: int) -> Any:
     t = tables.assignments.c
     query = sa.select(t.unit).where(t.experiment == stored.name, t.row < count).order_by(t.row)
-    joined = b"".join(mark_of(stored.secret, unit) for unit in connection.execute(query).scalars())
+    joined = b"".join(stored.mark(unit) for unit in connection.execute(query).scalars())
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, MARK_BYTES)
 
 

@@ -10,6 +10,7 @@ To add a column: append a step `ALTER TABLE … ADD COLUMN … NOT NULL DEFAULT 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from string import Template
 from typing import Any
@@ -58,9 +59,31 @@ CREATE TABLE service_keys (
 CREATE TABLE service_signing ("only" $serial NOT NULL, secret $bytes NOT NULL, PRIMARY KEY ("only"))
 """
 
+# nonce: part of an assignment's id, so that an id is never issued twice. incarnation: how often the database went back
+# to an earlier state. pseudonymous: whether units are stored as keyed hashes. Keys got an expiry time, a label, and the
+# origins of browsers that may use them; the scope write lost the permission to steer.
+_STEP_2 = """
+ALTER TABLE experiments ADD COLUMN pseudonymous INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE standings ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE assignments ADD COLUMN nonce TEXT NOT NULL DEFAULT '';
+ALTER TABLE service_keys ADD COLUMN expires BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE service_keys ADD COLUMN label TEXT NOT NULL DEFAULT '';
+ALTER TABLE service_keys ADD COLUMN origins TEXT NOT NULL DEFAULT '';
+UPDATE service_keys SET scope = 'assign read' WHERE scope = 'write';
+UPDATE service_keys SET label = 'first start' WHERE scope = 'admin';
+CREATE TABLE deleted_experiments (name TEXT NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (name));
+CREATE TABLE service_sessions (
+    id TEXT NOT NULL, key TEXT NOT NULL, digest $bytes NOT NULL, until BIGINT NOT NULL, PRIMARY KEY (id)
+);
+CREATE TABLE service_heartbeats (
+    id TEXT NOT NULL, kind TEXT NOT NULL, at BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (id)
+);
+DROP TABLE service_signing
+"""
+
 # Statements end with a semicolon, which must not occur within one. $bytes, $double, $serial and $without_rowid are
 # spelled differently by SQLite and PostgreSQL.
-STEPS: tuple[str, ...] = (_STEP_1,)
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2)
 _SPELLINGS = {
     "sqlite": {"bytes": "BLOB", "double": "FLOAT", "serial": "INTEGER", "without_rowid": "WITHOUT ROWID"},
     "postgresql": {"bytes": "BYTEA", "double": "FLOAT(53)", "serial": "SERIAL", "without_rowid": ""},
@@ -89,6 +112,8 @@ def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
                 f"knows {len(steps)}); upgrade pacbandits"
             )
         missing = steps[taken or 0 :]
+        if taken and missing:
+            _complete_step_1(connection)
         for statement in statements_of(missing, dialect=dialect):
             connection.exec_driver_sql(statement)
         if taken is None:
@@ -96,3 +121,40 @@ def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
         elif missing:
             connection.execute(sa.text(f"UPDATE pacbandits_schema SET steps = {len(steps)}"))
         return len(missing)
+
+
+def check_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> None:
+    """Raise InputError unless a database has run exactly these steps; change nothing."""
+    with engine.connect() as connection:
+        there = sa.inspect(connection).has_table("pacbandits_schema")
+        taken = (
+            connection.execute(sa.text("SELECT steps FROM pacbandits_schema")).scalar_one_or_none() if there else None
+        )
+        if taken is None:
+            raise InputError("this is no database of experiments")
+        if taken != len(steps):
+            word = "an older" if taken < len(steps) else "a newer"
+            raise InputError(
+                f"the database was made by {word} version of pacbandits (it has taken {taken} steps of {len(steps)}), "
+                "and cannot be read as it is; open a copy of it without --read-only, or use that version"
+            )
+
+
+def _complete_step_1(connection: Any) -> None:
+    """Create the tables that step 1 lacked in early versions; raise InputError if a table lacks columns."""
+    found = sa.inspect(connection)
+    for statement in statements_of([_STEP_1], dialect=connection.dialect.name):
+        created = re.match(r"CREATE TABLE (\w+)", statement)
+        if created is None:
+            continue
+        name = created[1]
+        if not found.has_table(name):
+            connection.exec_driver_sql(statement)
+            continue
+        there = {column["name"] for column in found.get_columns(name)}
+        lacking = [one for one in re.findall(r'(\w+)"? [A-Z0-9()]+ NOT NULL', statement) if one not in there]
+        if lacking:
+            raise InputError(
+                f"the database was made by a version of pacbandits before the first release: its table '{name}' has no "
+                f"column '{lacking[0]}'; export its experiments with that version, or start with a new database"
+            )

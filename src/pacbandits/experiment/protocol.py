@@ -17,7 +17,7 @@ import numpy as np
 from pacbandits.algorithms import find_algorithm, list_profiles, make_algorithm, profile_of
 from pacbandits.arrays import as_read, plain_number
 from pacbandits.certificate import Learning
-from pacbandits.checks import instance, number, settle, shown, text, texts, whole_number
+from pacbandits.checks import flag, instance, number, settle, shown, text, texts, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawal_part
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
@@ -383,11 +383,13 @@ VISITS: tuple[Visits, ...] = ("sticky", "each")
 UnknownLabels = Literal["refuse", "missing"]
 UNKNOWN_LABELS: tuple[UnknownLabels, ...] = ("refuse", "missing")
 DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
+REHEARSED = "the experiment is a rehearsal: people and rewards may be simulated"
 MAX_HOLDOUT = 0.9  # share of units
 MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
+    "rehearsal",
 )
 
 
@@ -447,6 +449,7 @@ class ExperimentProtocol:
     round_hours: float | None = None
     guardrail: GuardrailRule | None = None
     plan: Forecast | None = None
+    rehearsal: bool = False
     dates: tuple[str, ...] | None = None
     spec: str | None = None
     made_by: str = f"pacbandits {__version__}"
@@ -461,7 +464,7 @@ class ExperimentProtocol:
         if standard not in self.actions:
             raise InputError(f"standard is '{plain(standard)}', which is no action{nearest(standard, self.actions)}")
         holdout = number(self.holdout, name="holdout, a share of units,", least=0, most=MAX_HOLDOUT)
-        settle(self, standard=standard, holdout=holdout)
+        settle(self, standard=standard, holdout=holdout, rehearsal=flag(self.rehearsal, name="rehearsal"))
         late = instance(self.late, LateRule, name="late", remedy='say LateRule("window", window_seconds=604800)')
         settle(self, late=late.within(*self.reward_range))
         if self.round_hours is not None:
@@ -527,6 +530,8 @@ class ExperimentProtocol:
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
         found = [self.late.describe()]
+        if self.rehearsal:
+            found.insert(0, REHEARSED)
         if self.visits == "each":
             found.append("actions are drawn anew at each visit, and the claim is of first visits")
         if self.holdout:
@@ -595,6 +600,7 @@ class ExperimentProtocol:
             "round_hours": self.round_hours,
             "guardrail": None if self.guardrail is None else self.guardrail.to_json(),
             "plan": None if self.plan is None else self.plan.to_json(),
+            **({"rehearsal": True} if self.rehearsal else {}),
         }
 
     @classmethod
@@ -637,6 +643,7 @@ class ExperimentProtocol:
             round_hours=given.number_or_null("round_hours"),
             guardrail=None if given["guardrail"] is None else GuardrailRule.from_json(given["guardrail"]),
             plan=None if given["plan"] is None else Forecast.from_json(given["plan"]),
+            rehearsal="rehearsal" in given.given and given.flag("rehearsal"),
             dates=about.texts("dates"),
             made_by=given.text("made_by"),
         )

@@ -36,7 +36,7 @@ from pacbandits.records.column_types import date_parts
 from pacbandits.records.columns import is_temporal
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.records.text_files import naming, read_toml
-from pacbandits.schema import number, rate, text, texts, whole_number
+from pacbandits.schema import flag, number, rate, text, texts, whole_number
 
 Table = dict[str, Any]
 Read = Callable[..., Any]
@@ -60,6 +60,7 @@ KEYS: dict[str, Read] = {
     "unknown_labels": text,
     "standard": text,
     "holdout": rate,
+    "rehearsal": flag,
 }
 LATE_KEYS: dict[str, Read] = {"rule": text, "window": read_duration, "missing": number}
 ROUND_KEYS: dict[str, Read] = {"hours": number}

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import secrets
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from pacbandits.checks import text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.analyses import Found, GuardrailLook, GuardrailTest, Look, find_out, guardrail_of, look_at
+from pacbandits.experiment.chain import mark_of
 from pacbandits.experiment.database import Connection, NotCollecting, spell
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import ENDLESS, LOOK, Deployed, LiveDesign, Round, live, without
@@ -37,13 +37,16 @@ from pacbandits.experiment.store import (
 from pacbandits.experiment.stored_rows import AnalysisRow, Standing, check_reason
 from pacbandits.policies.registry import class_to_json
 from pacbandits.records import Policy
+from pacbandits.schema import Json
 from pacbandits.trials.trial import TrialPlan, TrialState
 
 
-def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int) -> None:
+def change_state(
+    stored: StoredExperiment, state: str, kind: str, reason: str, *, of: tuple[str, ...], at: int | None, by: str = ""
+) -> None:
     """Pause, resume or stop an experiment; raise NotCollecting unless it is in one of the states `of`.
 
-    state: the new state. kind: kind of the log entry. of: states in which this is allowed.
+    state: the new state. kind: kind of the log entry. of: states in which this is allowed. by: who asked for it.
     """
     words = check_reason(reason)
     with stored.writing(at=at) as transaction:
@@ -51,11 +54,34 @@ def change_state(stored: StoredExperiment, state: str, kind: str, reason: str, *
         number = transaction.standing.round
         if kind == "resumed" and stored.rounds(transaction.connection)[number].kind == "deployed":
             state = CERTIFIED
-        transaction.enter(kind, {"reason": words})
+        transaction.enter(kind, _steered({"reason": words}, by))
         transaction.changes |= {"state": state, "reason": words if state in (PAUSED, STOPPED) else ""}
 
 
-def close_round(stored: StoredExperiment, reason: str, *, at: int) -> None:
+def forget_units(stored: StoredExperiment, reason: str, *, at: int | None, by: str = "") -> None:
+    """Replace the key of the hashes of units by a random one; units that are stored as they are, are hashed first."""
+    a, e = tables.assignments, tables.experiments
+    with stored.writing(at=at) as transaction:
+        _check(transaction.standing, (STOPPED,), "its units can be forgotten once it is stopped")
+        ask = transaction.connection.execute
+        fixed = ask(sa.select(e.c.secret, e.c.pseudonymous).where(e.c.name == stored.name)).one()
+        if not fixed.pseudonymous:
+            secret = bytes(fixed.secret)
+            for row, unit in ask(sa.select(a.c.row, a.c.unit).where(a.c.experiment == stored.name)).all():
+                hashed = mark_of(secret, unit).hex()
+                ask(sa.update(a).where(a.c.experiment == stored.name, a.c.row == row).values(unit=hashed))
+        forgotten = {"secret": secrets.token_bytes(len(fixed.secret)), "pseudonymous": 1}
+        ask(sa.update(e).where(e.c.name == stored.name).values(**forgotten))
+        transaction.enter("units forgotten", _steered({"reason": check_reason(reason)}, by))
+
+
+def note_restore(stored: StoredExperiment, reason: str, *, at: int | None) -> None:
+    """Say in the event log that the database was restored from a backup, so that processes read everything anew."""
+    with stored.writing(at=at) as transaction:
+        transaction.restart({"reason": check_reason(reason)}, transaction.standing.incarnation + 1)
+
+
+def close_round(stored: StoredExperiment, reason: str, *, at: int | None, by: str = "") -> None:
     """Close the open round now, so that the next one is designed from the data so far."""
     with stored.writing(at=at) as transaction:
         standing = transaction.standing
@@ -65,11 +91,11 @@ def close_round(stored: StoredExperiment, reason: str, *, at: int) -> None:
             return
         if standing.round_rows == 0:
             raise InputError("nobody has taken part in the open round yet; it can be closed once somebody has")
-        transaction.enter("round closed", {"reason": check_reason(reason), "number": now.number})
+        transaction.enter("round closed", _steered({"reason": check_reason(reason), "number": now.number}, by))
         transaction.open_round(now.continued(rows=standing.rows))
 
 
-def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int) -> None:
+def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int | None, by: str = "") -> None:
     """Exclude an action from now on."""
     protocol = stored.protocol
     if text(action, name="action") not in protocol.actions:
@@ -85,7 +111,7 @@ def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int) -> 
         rounds = stored.rounds(transaction.connection)
         last = next(one for one in reversed(rounds) if isinstance(one.sampler, LiveDesign))
         assert isinstance(last.sampler, LiveDesign)
-        transaction.enter("withdrawn", {"action": action, "reason": check_reason(reason)})
+        transaction.enter("withdrawn", _steered({"action": action, "reason": check_reason(reason)}, by))
         # Planned for one unit, so that the next round is designed as soon as there are enough data.
         new: Round = replace(
             last,
@@ -99,6 +125,11 @@ def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int) -> 
         transaction.changes |= {"withdrawn": json.dumps(list(gone))}
         if standing.state == CERTIFIED:
             transaction.changes |= {"state": COLLECTING, "reason": ""}
+
+
+def _steered(body: Json, by: str) -> Json:
+    """Return the body of an entry with who asked for it, if that is known."""
+    return body | {"by": by} if by else body
 
 
 def _check(standing: Standing, states: tuple[str, ...], what: str) -> None:
@@ -131,12 +162,16 @@ def in_words(kind: str, body: dict[str, object]) -> str:
             return f"round {body['number']}: everybody gets what the certified policy says"
         return f"round {body['number']} begins, planned for {body['planned']:,}"
     if kind == "withdrawn":
-        return f"'{body['action']}' is withdrawn: {body['reason']}"
+        return f"'{body['action']}' is withdrawn{_by(body)}: {body['reason']}"
     if kind == "certified":
         return f"certified: {body['claim']}"
     if kind == "created":
         return "the experiment is created, and its protocol fixed"
-    return f"{kind}: {body['reason']}" if body.get("reason") else kind
+    return f"{kind}{_by(body)}: {body['reason']}" if body.get("reason") else kind
+
+
+def _by(body: dict[str, object]) -> str:
+    return f" by {body['by']}" if body.get("by") else ""
 
 
 # Automatic progress: close rounds, analyse the data, design the next round, certify.
@@ -156,14 +191,18 @@ class Advancer:
     """Advances one experiment; caches the rows it has read."""
 
     def __init__(self, stored: StoredExperiment) -> None:
-        self._stored, self._history = stored, History(stored)
+        self._stored, self._history, self._incarnation = stored, History(stored), 0
         self._who = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._looked: tuple[int, int] | None = None  # usable rows and all rows at the last analysis
         self._alarmed = frozenset[str]()  # guardrail tests whose alarm was handled
         self._idle_at = (-1, 0)  # number of records and time when nothing was due
 
-    def advance(self, *, at: int, at_once: bool = False) -> bool:
-        """Do the work that is due; return whether there was any. at_once: analyse now, however few data are new."""
+    def advance(self, *, at: int | None, at_once: bool = False) -> bool:
+        """Do the work that is due; return whether there was any.
+
+        at: the time; by default that of the database's clock. at_once: analyse now, however few data are new.
+        """
+        at = self._stored.database.clock() if at is None else at
         closed = self._close_by_clock(at)
         if not (at_once or self._anything_due(at)):
             return closed
@@ -189,7 +228,10 @@ class Advancer:
     def snapshot(self, *, at: int) -> Snapshot:
         """Return the current snapshot."""
         with self._stored.reading() as connection:
-            sequence = self._stored.standing(connection).sequence
+            standing = self._stored.standing(connection)
+            sequence = standing.sequence
+            if standing.incarnation != self._incarnation:  # rows read before may have been lost
+                self._history, self._incarnation, self._looked = History(self._stored), standing.incarnation, None
             rounds = tuple(one for one in self._stored.rounds(connection) if one.sequence < sequence)
             return Snapshot(self._stored, self._history.read(connection), rounds, sequence, at)
 
@@ -218,7 +260,8 @@ class Advancer:
         """Take the lease and return the experiment's row; None if another process holds the lease."""
         with self._stored.writing(at=at) as transaction:
             standing = transaction.standing
-            if standing.design_until > at and standing.designer != self._who:
+            # A lease lasts LEASE_SECONDS: one that ends later was taken by a clock that was wrong, and is void.
+            if at < standing.design_until <= at + 2 * _LEASE and standing.designer != self._who:
                 return None
             transaction.changes |= {"designer": self._who, "design_until": at + _LEASE}
             return standing
@@ -230,7 +273,7 @@ class Advancer:
 
         def renew() -> None:
             while not over.wait(LEASE_SECONDS / 3):
-                self._set_lease(designer=self._who, design_until=time.time_ns() // 1000 + _LEASE)
+                self._set_lease(designer=self._who, design_until=self._stored.database.clock() + _LEASE)
 
         keeper = Thread(target=renew, daemon=True)
         keeper.start()
@@ -326,7 +369,7 @@ class Advancer:
             standing = transaction.standing
             now = self._stored.rounds(transaction.connection)[standing.round]
             same = now.kind == "continued" and now.design == snapshot.rounds[-1].design
-            if standing.state != COLLECTING or not same or json.loads(standing.withdrawn) != list(found.withdrawn):
+            if self._is_outdated(standing, found) or not same:
                 return
             new = Round(
                 number=now.number + 1,
@@ -345,6 +388,11 @@ class Advancer:
             )
             transaction.open_round(new)
 
+    def _is_outdated(self, standing: Standing, found: Found) -> bool:
+        """Return whether an analysis may no longer change the experiment: it is not collecting, or has changed."""
+        changed = json.loads(standing.withdrawn) != list(found.withdrawn) or standing.incarnation != self._incarnation
+        return standing.state != COLLECTING or changed
+
     def _certified(self, found: Found, look: Look, at: int) -> None:
         """Record the certification, and open a round that deploys the certified policy."""
         state = found.state
@@ -352,7 +400,7 @@ class Advancer:
         assert state.certificate is not None
         with self._stored.writing(at=at) as transaction:
             standing = transaction.standing
-            if standing.state != COLLECTING or json.loads(standing.withdrawn) != list(found.withdrawn):
+            if self._is_outdated(standing, found):
                 return  # the certified policy may use an action withdrawn meanwhile
             last = self._stored.rounds(transaction.connection)[standing.round]
             described = state.certificate.to_json()
@@ -380,6 +428,8 @@ class Advancer:
         if look.certificate is not None:
             certificate = look.certificate.to_json() | {"class": class_to_json(found.policies)}
         with self._stored.writing(at=at) as transaction:
+            if transaction.standing.incarnation != self._incarnation:
+                raise InputError("the database went back to an earlier state during the analysis; it is made again")
             look = replace(look, number=transaction.standing.look + 1)
             row = AnalysisRow(
                 experiment=self._stored.name,

@@ -21,7 +21,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.checks import text
 from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
-from pacbandits.experiment.chain import ASSIGNMENT, ENTRY, OUTCOME, canonical, linked
+from pacbandits.experiment.chain import ASSIGNMENT, ENTRY, OUTCOME, canonical, linked, mark_of
 from pacbandits.experiment.context_encoding import Encoder
 from pacbandits.experiment.database import Connection, Database, names_in, read_standing, unknown
 from pacbandits.experiment.extra import sqlalchemy as sa
@@ -45,6 +45,8 @@ from pacbandits.schema import Json
 
 COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
 TAKING_IN = (COLLECTING, CERTIFIED)
+RESTORED = "restored"  # kind of the log entry that says that the database went back to an earlier state
+WENT_BACK = "the database lost the last records, which this server had stored"
 
 
 class Transaction:
@@ -90,6 +92,11 @@ class Transaction:
         self.changes |= {"round": new.number, "round_rows": 0, "planned": new.planned}
         return placed
 
+    def restart(self, body: Json, incarnation: int) -> None:
+        """Append the entry that the database went back, and begin a new incarnation."""
+        self.enter(RESTORED, body)
+        self.changes["incarnation"] = incarnation
+
     def close(self) -> None:
         """Store the records and the changes, if there are any."""
         insert_many(self.connection, tables.assignments, self._assigned)
@@ -116,6 +123,24 @@ def insert_many(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
     connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", list(rows))
 
 
+@dataclass
+class Seen:
+    """What a process has seen of an experiment's event log, to notice that the database went back.
+
+    sequence, head: number of records and head of the chain after its last transaction.
+    incarnation: the experiment's incarnation then.
+    """
+
+    sequence: int = 0
+    head: bytes = b""
+    incarnation: int = 0
+
+    def beyond(self, standing: Standing) -> bool:
+        """Return whether it has seen records that are no longer stored."""
+        others = standing.sequence == self.sequence and bytes(standing.head) != self.head
+        return self.sequence > 0 and (standing.sequence < self.sequence or others)
+
+
 @dataclass(frozen=True, eq=False)
 class StoredExperiment:
     """An experiment in its database; safe to share between threads.
@@ -126,7 +151,9 @@ class StoredExperiment:
     secret: key of the hashes in assignment ids and unit marks.
     created: time of creation in microseconds.
     encoder: encodes contexts by the protocol.
+    pseudonymous: whether units are stored as keyed hashes.
     known_rounds: the rounds read so far, in order.
+    seen: what this process has seen of the event log.
     """
 
     database: Database
@@ -135,7 +162,9 @@ class StoredExperiment:
     secret: bytes
     created: int
     encoder: Encoder
+    pseudonymous: bool = False
     known_rounds: list[Round] = field(default_factory=list[Round])
+    seen: Seen = field(default_factory=Seen)
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
@@ -148,13 +177,22 @@ class StoredExperiment:
         text(name, name="name of the experiment")
         t = tables.experiments.c
         with database.reading() as connection:
-            query = sa.select(t.protocol, t.contexts, t.secret, t.created).where(t.name == name)
+            query = sa.select(t.protocol, t.contexts, t.secret, t.created, t.pseudonymous).where(t.name == name)
             found = connection.execute(query).one_or_none()
             if found is None:
                 raise unknown(name, names_in(connection))
         contexts = unpack_contexts(bytes(found.contexts))
         protocol = ExperimentProtocol.from_json(json.loads(found.protocol), contexts=contexts)
-        return cls(database, name, protocol, bytes(found.secret), int(found.created), Encoder.for_protocol(protocol))
+        encoder, secret, hashed = Encoder.for_protocol(protocol), bytes(found.secret), bool(found.pseudonymous)
+        return cls(database, name, protocol, secret, int(found.created), encoder, hashed)
+
+    def pseudonym(self, unit: str) -> str:
+        """Return a unit as it is stored."""
+        return mark_of(self.secret, unit).hex() if self.pseudonymous else unit
+
+    def mark(self, unit: str) -> bytes:
+        """Return the keyed hash of a unit as stored, by which the chain and exports name it."""
+        return bytes.fromhex(unit) if self.pseudonymous else mark_of(self.secret, unit)
 
     def numbers(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the indices of actions given by name."""
@@ -181,16 +219,42 @@ class StoredExperiment:
         return self.database.reading()
 
     @contextmanager
-    def writing(self, *, at: int) -> Generator[Transaction]:
-        """Yield a transaction with exclusive write access; it is stored at the end of the block unless that raises."""
+    def writing(self, *, at: int | None) -> Generator[Transaction]:
+        """Yield a transaction with exclusive write access; it is stored at the end of the block unless that raises.
+
+        at: its time; by default that of the database's clock, so that servers whose clocks differ agree.
+        If the database has fewer records than this process stored, or others, it went back to an earlier state: the
+        event log then says so before anything else.
+        """
         with self.database.writing(self.name) as (connection, standing):
-            transaction = Transaction(connection, standing, at=at)
+            if standing.incarnation > self.seen.incarnation:
+                self._begin_again(standing.incarnation)
+            incarnation, lost = standing.incarnation, self.seen.beyond(standing)
+            transaction = Transaction(connection, standing, at=self.database.now(connection) if at is None else at)
+            if lost:
+                incarnation = self.seen.incarnation + 1
+                self.known_rounds.clear()
+                body = {"reason": WENT_BACK, "records": self.seen.sequence, "head": self.seen.head.hex()}
+                transaction.restart(body, incarnation)
             yield transaction
             transaction.close()
+        with self._lock:  # after the commit; another thread may have noted a later one
+            if (incarnation, transaction.sequence) >= (self.seen.incarnation, self.seen.sequence):
+                self.seen.sequence, self.seen.head = transaction.sequence, transaction.head
+                self.seen.incarnation = incarnation
 
     def standing(self, connection: Connection) -> Standing:
         """Return the experiment's current row."""
-        return read_standing(connection, self.name)
+        found = read_standing(connection, self.name)
+        if found.incarnation > self.seen.incarnation:
+            self._begin_again(found.incarnation)
+        return found
+
+    def _begin_again(self, incarnation: int) -> None:
+        """Forget what was read before the database went back, as another process has noticed."""
+        with self._lock:
+            self.known_rounds.clear()
+            self.seen.sequence, self.seen.head, self.seen.incarnation = 0, b"", incarnation
 
     def rounds(self, connection: Connection) -> list[Round]:
         """Return all rounds; only new ones are read from the database."""

@@ -12,6 +12,7 @@ that default, so that the digests of older records do not change.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -61,13 +62,18 @@ Small = Annotated[int, SMALL]
 
 
 class ExperimentRow(NamedTuple):
-    """An experiment as created. contexts: serialised by `pacbandits.experiment.store.pack_contexts`."""
+    """An experiment as created.
+
+    contexts: serialised by `pacbandits.experiment.store.pack_contexts`.
+    pseudonymous: 1 if units are stored as keyed hashes.
+    """
 
     name: Annotated[str, KEY]
     protocol: str
     contexts: bytes
     secret: bytes
     created: int
+    pseudonymous: Small = 0
 
 
 class Standing(NamedTuple):
@@ -86,6 +92,7 @@ class Standing(NamedTuple):
     seen_until: time of the last record; no record has an earlier time afterwards, so a window that is over stays over.
     look: number of the last analysis.
     withdrawn: names of withdrawn actions, in JSON.
+    incarnation: how often the database went back to an earlier state, as after a restore from a backup.
     """
 
     name: Annotated[str, KEY]
@@ -105,6 +112,7 @@ class Standing(NamedTuple):
     seen_until: int = 0
     look: Small = 0
     withdrawn: str = "[]"
+    incarnation: Small = 0
 
 
 class AssignmentRow(NamedTuple):
@@ -114,6 +122,8 @@ class AssignmentRow(NamedTuple):
     visit: number of the unit's visit, from 0, if actions are drawn anew at each; one action for each unit and visit.
     holdout: 1 for units in the holdout.
     features, propensities: float64 in little-endian order.
+    unit: the unit, or its keyed hash in hexadecimal (`ExperimentRow.pseudonymous`).
+    nonce: part of the id, drawn with each transaction; '' for ids of the first version.
     """
 
     experiment: Annotated[str, KEY]
@@ -127,6 +137,7 @@ class AssignmentRow(NamedTuple):
     at: int
     features: bytes
     propensities: bytes
+    nonce: str = ""
 
     def sealed(self, mark: bytes) -> bytes:
         """Return the bytes that are hashed; mark: the keyed hash of the unit."""
@@ -228,7 +239,7 @@ _OF_THE_LOG = ("round", "action", "propensities")
 EXPORTED = {  # columns of an export, by those of assignments; of a unit, only its mark is exported
     name: name if name in _OF_THE_LOG else f"record_{name}"
     for name in columns_of(AssignmentRow)
-    if name not in ("experiment", "row", "unit")
+    if name not in ("experiment", "row", "unit", "nonce")
 }
 
 
@@ -321,7 +332,27 @@ def check_unit(unit: object) -> str:
     """Return a unit that can be stored; raise InputError for any other."""
     if not isinstance(unit, str) or not 0 < len(unit) <= MAX_UNIT_CHARACTERS or not _is_storable(unit):
         raise InputError(f"a unit is a text of 1 to {MAX_UNIT_CHARACTERS} characters, got {plain(unit)}")
+    if not unit.isascii() or not unit.isprintable():
+        hidden = next((one for one in unit if _is_invisible(one)), None)
+        if hidden is not None:
+            raise InputError(
+                f"a unit holds the invisible character U+{ord(hidden):04X}, so that it may look like another; remove it"
+            )
     return unit
+
+
+# Characters of other categories that Unicode calls default-ignorable: joiners, fillers and variation selectors.
+_IGNORABLE = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10), 0xFFA0)
+
+
+def _is_invisible(one: str) -> bool:
+    """Return whether a character shows nothing, or changes the direction of others."""
+    return (
+        unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp")
+        or (one != " " and one.isspace())
+        or ord(one) in _IGNORABLE
+        or 0xE0000 <= ord(one) < 0xE1000
+    )
 
 
 def check_reason(reason: object) -> str:

@@ -8,27 +8,64 @@ It may be killed at any time: what it has done is in the database, and the next 
 from __future__ import annotations
 
 import argparse
-import logging
+import json
 import os
+import secrets
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from types import FrameType
 
 from pacbandits.errors import InputError
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.extra import exc
+from pacbandits.experiment.failures import describe_failure
+from pacbandits.experiment.heartbeats import BEAT_SECONDS, beat, end
 
 PAUSE_SECONDS = 0.5  # between two polls for work
 DATABASE_VARIABLE = "PACBANDITS_DATABASE"
 NICENESS = 10  # so that requests to the server have priority over designing
-_log = logging.getLogger("pacbandits.worker")
 
 
-def work(database: Database, name: str | None, stopped: threading.Event, *, pause: float = PAUSE_SECONDS) -> None:
-    """Advance all experiments, or only the one named, until `stopped` is set."""
+class Report:
+    """The worker's log, as JSON lines on standard error, and its counts, for its heartbeats."""
+
+    def __init__(self) -> None:
+        self.advances, self.errors = 0, 0
+        self._said: dict[str, str] = {}
+
+    def say(self, event: str, **fields: object) -> None:
+        """Write a line."""
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        with suppress(OSError, ValueError):  # the reader has gone
+            sys.stderr.write(json.dumps({"at": at, "event": event, **fields}, default=str) + "\n")
+            sys.stderr.flush()
+
+    def refused(self, name: str, error: Exception) -> None:
+        """Count an error of an experiment, and write it unless it is the same as the last one."""
+        self.errors += 1
+        words = str(error) if isinstance(error, InputError) else type(error).__name__
+        if self._said.get(name) != words:
+            self._said[name] = words
+            told = {"reason": words} if isinstance(error, InputError) else describe_failure(error)
+            self.say("the experiment cannot go on", experiment=name, **told)
+
+
+def work(
+    database: Database,
+    name: str | None,
+    stopped: threading.Event,
+    *,
+    pause: float = PAUSE_SECONDS,
+    report: Report | None = None,
+) -> None:
+    """Advance all experiments, or only the one named, until `stopped` is set; an error in one blocks no other."""
     opened: dict[str, Experiment] = {}
+    report = report or Report()
     while not stopped.is_set():
         busy = False
         for one in database.names() if name is None else (name,):
@@ -38,8 +75,9 @@ def work(database: Database, name: str | None, stopped: threading.Event, *, paus
                 if one not in opened:
                     opened[one] = Experiment.open(database, one)
                 busy |= opened[one].advance()
-            except InputError as error:  # an error in one experiment must not block the others
-                _log.warning("experiment %s cannot go on: %s", one, error)
+                report.advances += busy
+            except (InputError, ValueError, ArithmeticError, LookupError) as error:
+                report.refused(one, error)
         stopped.wait(0.0 if busy else pause)
 
 
@@ -52,10 +90,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", help="of one experiment; all by default")
     parser.add_argument("--parent", type=int, help="the process without which it ends")
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     with suppress(AttributeError, OSError):
         os.nice(NICENESS)
-    stopped = threading.Event()
+    stopped, report = threading.Event(), Report()
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
@@ -65,11 +102,37 @@ def main(arguments: list[str] | None = None) -> int:
     if given.parent is not None:
         threading.Thread(target=_follow, args=(given.parent, stopped), daemon=True).start()
     try:
-        work(Database(given.database), given.name, stopped)
+        database = Database(given.database)
+        with _beating(database, stopped, report):
+            work(database, given.name, stopped, report=report)
     except InputError as error:
-        sys.stderr.write(f"{error}\n")
+        report.say("the worker cannot start", reason=str(error))
         return 2
+    except Exception as error:  # last resort: one line of JSON, and the next worker goes on
+        report.say("the worker failed", **describe_failure(error))
+        return 1
     return 0
+
+
+@contextmanager
+def _beating(database: Database, stopped: threading.Event, report: Report) -> Generator[None]:
+    """Write heartbeats during the block, in a thread of their own: an analysis may take minutes."""
+    identity, over = f"worker-{os.getpid()}-{secrets.token_hex(4)}", threading.Event()
+
+    def keep_beating() -> None:
+        while not (over.is_set() or stopped.is_set()):
+            with suppress(exc.SQLAlchemyError, InputError):  # the next one may succeed
+                beat(database, id=identity, kind="worker", body={"advances": report.advances, "errors": report.errors})
+            over.wait(BEAT_SECONDS)
+
+    keeper = threading.Thread(target=keep_beating, name="pacbandits heartbeat", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        over.set()
+        with suppress(exc.SQLAlchemyError):
+            end(database, id=identity)
 
 
 def _follow(parent: int, stopped: threading.Event) -> None:

@@ -16,7 +16,8 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import entries, path_of, texts
 from pacbandits.engines.base import ROWS_PER_BLOCK, even_stripes, log_of_contexts
 from pacbandits.errors import ROW, InputError, RowError, count_of, plain
-from pacbandits.logs.log_table import PROPENSITY_PREFIX, pop_least
+from pacbandits.logs.blocks import Blocks, declared_shares
+from pacbandits.logs.log_table import PROPENSITY_PREFIX, measure, pop_least, take_metric_columns
 from pacbandits.logs.raw_log import Whole, check_played, least_propensities, of_two_actions, pop_rewards, unit_rewards
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.survey import Own, Survey, survey
@@ -41,7 +42,9 @@ from pacbandits.records.columns import (
 )
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log
+from pacbandits.records.metrics import AnyMetric
 from pacbandits.records.text_files import naming
+from pacbandits.schema import Fields
 
 # Make a block of a log from rows of a data set, with the columns, labels and remarks of its survey.
 
@@ -54,6 +57,7 @@ _UNCOUNTED = Whole(rows=0, counted={}, clocks=frozenset(), clipped=(0, 0))
 class Recipe:
     """Column names, labels and propensities with which every block of a data set is made.
 
+    about: the metadata of the files.
     options: the options of the reader.
     own: the names of the log's own columns.
     columns: the columns to read.
@@ -63,8 +67,10 @@ class Recipe:
     numbers: the numbers that labels spell, by column.
     shares (A,): the propensities, if they are constant and not in every row; or None.
     each: the columns of one action's propensities each, by the actions' numbers.
+    by_block: the propensities (A,) of each block, if they were declared so; or None.
     """
 
+    about: Fields
     options: ReadingOptions
     own: Own
     columns: tuple[str, ...]
@@ -74,6 +80,7 @@ class Recipe:
     numbers: dict[str, dict[str, float]]
     shares: FloatArray | None
     each: tuple[str, ...]
+    by_block: dict[str, FloatArray] | None = None
 
     @classmethod
     def of(cls, parts: Parts, survey: Survey, options: ReadingOptions) -> Recipe:
@@ -96,12 +103,15 @@ class Recipe:
         called = _called(parts.kinds[own.action], own, survey, options)
         if called is not None:
             codes[own.action] = {label: k for k, label in enumerate(called)}
-        told = own.listed is not None or bool(own.each)
+        told = own.listed is not None or bool(own.each) or options.by_block is not None
         fixed = not told and log.least is None and not (log.propensities != log.propensities[0]).any()
         read = {*(dates[name].column if name in dates else name for name in features), own.action, own.reward}
         read |= {own.played} if not told and not fixed else set()
-        read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN}
+        read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN, *own.metrics}
+        read |= {options.block} if options.by_block is not None else set()
+        names = log.action_names or tuple(str(number) for number in range(log.n_actions))
         return cls(
+            about=parts.about,
             options=options,
             own=own,
             columns=tuple(name for name in parts.kinds if name in read),
@@ -111,6 +121,7 @@ class Recipe:
             numbers=numbers,
             shares=log.propensities[0].copy() if fixed else None,
             each=tuple(f"{PROPENSITY_PREFIX}{name}" for name in called or range(log.n_actions)) if own.each else (),
+            by_block=None if options.by_block is None else declared_shares(options.by_block, names),
         )
 
     def make(self, table: Columns, cells: CellNames) -> Log:
@@ -123,20 +134,24 @@ class Recipe:
 
     def _make(self, table: Columns, n: int, cells: CellNames) -> Log:
         own, options = self.own, self.options
+        blocks = None
+        if self.by_block is not None and options.block is not None:
+            blocks = Blocks.of(table[options.block], options.block, cells).propensities(self.by_block, cells)
         for name, values in self.numbers.items():
             if name in table:
                 table[name] = _spelt(table[name], values, name)
+        measured = measure(take_metric_columns(table, options, self.about), options, self.about, cells)
         actions = self._actions(table, cells)
         table["reward"] = table.pop(own.reward)
         earned, _ = pop_rewards(table, cells)
         rounds, repeats = pop_integers(table, "round", cells), pop_integers(table, "repeats", cells)
         ids = pop_integers(table, ID_COLUMN, cells)
-        propensities, least = self._propensities(table, actions, n, cells)
+        propensities, least = (blocks, None) if blocks is not None else self._propensities(table, actions, n, cells)
         rewards, _ = unit_rewards(
             earned, n=n, reward_range=options.reward_range, clip=options.clip, cells=cells, whole=_UNCOUNTED
         )
         form = self.form
-        return Log(
+        made = Log(
             self._contexts(table, ids, n, cells),
             actions=actions,
             rewards=rewards,
@@ -148,7 +163,10 @@ class Recipe:
             action_names=form.action_names,
             reward_range=form.reward_range,
             dates=form.dates,
+            metrics=measured.metrics,
+            metric_values=measured.values,
         )
+        return made.only_metrics(form.metrics)
 
     def _actions(self, table: Columns, cells: CellNames) -> IntArray:
         """Return the numbers (n,) of the actions."""
@@ -289,6 +307,11 @@ class FileSet:
         if self.folder is not None:
             self.folder.close()
 
+    def only_metrics(self, metrics: Sequence[AnyMetric]) -> FileSet:
+        """Return the data set with these of its metrics."""
+        form = self.form.only_metrics(metrics)
+        return replace(self, recipe=replace(self.recipe, form=form), seen=replace(self.seen, witnesses=form))
+
     @property
     def n_rows(self) -> int:
         return self.parts.n_rows
@@ -342,6 +365,10 @@ class FileSet:
     @property
     def reward_range(self) -> tuple[float, float]:
         return self.form.reward_range
+
+    @property
+    def metrics(self) -> tuple[AnyMetric, ...]:
+        return self.form.metrics
 
     @property
     def dates(self) -> tuple[str, ...]:

@@ -12,7 +12,26 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.errors import InputError, count_of, nearest, plain
-from pacbandits.logs.raw_log import MAX_ACTIONS, RawLog, Whole, check_shown, make_log, pop_rewards, split_names
+from pacbandits.logs.blocks import (
+    Blocks,
+    check_countable,
+    check_played_at_all,
+    count_down,
+    declared_shares,
+    declared_words,
+)
+from pacbandits.logs.raw_log import (
+    MAX_ACTIONS,
+    Measured,
+    RawLog,
+    Whole,
+    check_denominators,
+    check_shown,
+    make_log,
+    pop_rewards,
+    split_names,
+    unit_metrics,
+)
 from pacbandits.logs.reading_options import ReadingOptions, order_of, ticks_of
 from pacbandits.records import parquet
 from pacbandits.records.column_types import (
@@ -43,8 +62,10 @@ from pacbandits.records.columns import (
 )
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log, known_column, pop_known, unit_column, with_about
-from pacbandits.records.log_metadata import only_counted, pop_weights, stored_dates
+from pacbandits.records.log_metadata import UNIT_RANGE, only_counted, pop_weights, stored_dates
+from pacbandits.records.metrics import METRICS_COLUMN, AnyMetric, Ratio, pop_stored_metrics, read_metrics
 from pacbandits.records.parquet import LoadedTable
+from pacbandits.records.row_order import NO_ORDER
 from pacbandits.records.text_files import read_as_text
 from pacbandits.schema import Fields
 
@@ -91,7 +112,7 @@ def pick_columns(
     known_clocks: the date columns by which the rows are sorted, if not all rows are here.
     """
     chosen = {name: given for name in _OWN_COLUMNS if (given := getattr(options, name)) is not None}
-    for given in (*chosen.values(), *(name for name in (options.time, unit) if name is not None)):
+    for given in (*chosen.values(), *(name for name in (options.time, unit, options.block) if name is not None)):
         _check_there(given, table)
     remarks: list[str] = []
     for name in _OWN_COLUMNS:
@@ -158,7 +179,8 @@ def _features(table: Columns, options: ReadingOptions) -> list[str]:
             why = ", which comes after the action" if uses[name] == "reward" else ""
             raise InputError(f"column '{plain(name)}' is the {uses[name]}{why}, and cannot be a feature; leave it out")
     for name in (*(options.features or ()), *options.without):
-        _check_there(name, left)
+        if name not in options.metric_names:  # which are no features anyway
+            _check_there(name, left)
     kept = left if options.features is None else [name for name in left if name in set(options.features)]
     return [name for name in kept if name not in set(options.without)]
 
@@ -319,20 +341,29 @@ def log_of_table(
     counted = NOTHING_COUNTED if whole is None else whole.counted
     repeated = notice_repeated_rows(table, cells) if whole is None else ()
     known = pop_known(table, known_column(about))
+    outcomes = take_metric_columns(table, options, about)
     unit = unit_column(about) if options.unit is None else options.unit
-    told = (options.action, options.reward, options.propensity, options.time)
+    told = (options.action, options.reward, options.propensity, options.time, options.block, *options.metric_names)
     returns = notice_returns(table, coded=coded, but=told, counted=counted) if unit is None else ()
     clocks = None if whole is None else whole.clocks
+    block = None if options.block is None else table.get(options.block)
     order, units, left_out = pick_columns(table, options, unit=unit, cells=cells, known_clocks=clocks)
     if order is not None:
         cells = replace(cells, order=order if places is None else places[order])
         rows: Any = pa.array(order)
+        block = None if block is None else block.take(rows)
         table = {name: column.take(rows) for name, column in table.items()}
+        outcomes = {name: column.take(rows) for name, column in outcomes.items()}
     written = read_written(table, but=("action", *options.without), coded=coded, cells=cells)
+    written += read_written(outcomes, coded=coded, cells=cells)
+    measured = measure(outcomes, options, about, cells, late=known is not None)
+    if "metrics" not in about:
+        check_denominators(measured)
     each = [name for name in table if name.startswith(PROPENSITY_PREFIX) and len(name) > len(PROPENSITY_PREFIX)]
-    _check_columns(table, each, split=options.split, cells=cells)
-    split = None if options.split is None else str(options.split)
-    actions, labels = _pop_actions(table, split, cells, rows=n if whole is None else whole.rows)
+    blocks = None if block is None or options.block is None else Blocks.of(block, options.block, cells)
+    _check_columns(table, each, split=options.split if blocks is None else blocks.name, cells=cells)
+    split = options.split if isinstance(options.split, str) else None
+    actions, labels = _pop_actions(table, options, cells, rows=n if whole is None else whole.rows)
     rewards, truths = pop_rewards(table, cells, late=known is not None)
     played = pop_floats(table, "propensity", cells)
     propensities = _pop_propensities(table, each, labels, cells)
@@ -343,14 +374,21 @@ def log_of_table(
     rounds = pop_integers(table, "round", cells)
     repeats = pop_integers(table, "repeats", cells)
     weighted = pop_weights(table)
-    unnamed = leave_out_identifiers(
-        table, coded=coded, keep=(*(options.features or ()), *options.keep), counted=counted
-    )
+    kept = (*(options.features or ()), *options.keep, *(() if blocks is None else (blocks.name,)))
+    unnamed = leave_out_identifiers(table, coded=coded, keep=kept, counted=counted)
     dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
     contexts = Contexts.from_columns(table, n=n, cells=cells)
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
     width = least.shape[1] if isinstance(least, np.ndarray) and least.ndim == 2 else None
+    n_actions = _told_actions(options, width=width, labels=labels, about=about)
+    stated: tuple[str, ...] = () if options.order is None else (NO_ORDER,)
+    counting = blocks is not None and options.split is None and played is None and propensities is None
+    if blocks is not None and (counting or options.by_block is not None):
+        if played is not None or propensities is not None:
+            raise InputError("the log tells propensities, and --split was given as well; leave one of them out")
+        propensities, words = _by_block(blocks, options, actions, labels, n_actions, cells, whole=whole is None)
+        stated += words
     raw = RawLog(
         contexts,
         actions=actions,
@@ -358,12 +396,15 @@ def log_of_table(
         propensities=propensities,
         played=played,
         least=least,
-        n_actions=_told_actions(options, width=width, labels=labels, about=about),
+        n_actions=n_actions,
         declared=width is not None,
         stated=options.n_actions is not None,
         rounds=rounds,
         repeats=repeats,
-        remarks=(*source.remarks, *left_out, *written, *truths, *weighted, *unnamed, *returns),
+        remarks=(
+            *(*source.remarks, *left_out, *written, *truths, *measured.remarks),
+            *(*weighted, *unnamed, *returns, *stated),
+        ),
         cells=cells,
         names=labels if labels is not None else _stored_names(about, len(actions)),
         split=split,
@@ -371,9 +412,87 @@ def log_of_table(
         units=units if units is None or order is None else units[order],
         known=known if known is None or order is None else known[order],
         whole=whole,
+        measured=measured,
     )
     notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates, whole=whole is None))
-    return replace(_within(make_log(raw, options), about, options), dates=dates, notices=notices)
+    log = _within(make_log(raw, options), about, options)
+    if options.order is not None and (log.rounds != log.rounds[0]).any():
+        raise InputError("the log has rounds, which tell the order of its rows; leave out --order")
+    if counting and blocks is not None:
+        check_countable(log, time=options.time)
+        log = count_down(log, blocks, cells)
+    return replace(log, dates=dates, notices=notices)
+
+
+def _by_block(
+    blocks: Blocks,
+    options: ReadingOptions,
+    actions: IntArray,
+    labels: tuple[str, ...] | None,
+    told: int | None,
+    cells: CellNames,
+    *,
+    whole: bool,
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return the declared propensities (n, A) of each row's block, with their assumption; if counted, even ones.
+
+    labels: of the actions. told: their number, if known. whole: whether these are all rows.
+    """
+    count = max(int(actions.max()) + 1, told or 0)
+    if options.by_block is None:
+        return np.full((len(actions), count), 1.0 / count), ()
+    names = labels or tuple(str(number) for number in range(count))
+    found = blocks.propensities(declared_shares(options.by_block, names), cells)
+    if whole:
+        check_played_at_all(found, actions, names, cells.column("action"))
+    return found, (declared_words(blocks.name, options.by_block),)
+
+
+def take_metric_columns(table: Columns, options: ReadingOptions, about: Fields) -> Columns:
+    """Remove the columns of metrics from a table and return them; about: the file's metadata, which may list some."""
+    if "metrics" in about:
+        return {METRICS_COLUMN: table.pop(METRICS_COLUMN)} if METRICS_COLUMN in table else {}
+    for metric in read_metrics(options.metrics):
+        for column in metric.columns:
+            _check_metric_there(metric, column.name, table)
+    return {name: table.pop(name) for name in options.metric_names}
+
+
+def _check_metric_there(metric: AnyMetric, name: str, table: Columns) -> None:
+    """Raise InputError if a column of a metric is missing, or is one of the log's own."""
+    if name in table:
+        if is_own(name) and name not in _OWN_COLUMNS:
+            raise InputError(f"column '{plain(name)}' is one of the log's own, and cannot be a metric; rename it")
+        return
+    hint = nearest(name, table)
+    if isinstance(metric, Ratio) and metric.name in table:
+        hint = f"; for the column '{plain(metric.name)}', state its range: --metric '{plain(metric.name)} 0 1'"
+    elif "/" in name and all(part.strip() in table for part in name.split("/")):
+        hint = f"; a ratio of two columns needs the range of each: --metric '{plain(name)} 0 500 0 20'"
+    raise InputError(f"there is no column '{plain(name)}' for metric '{plain(metric.name)}'{hint}")
+
+
+def measure(
+    outcomes: Columns, options: ReadingOptions, about: Fields, cells: CellNames, *, late: bool = False
+) -> Measured:
+    """Return the metrics of rows; outcomes: their columns, removed from the table by `take_metric_columns`.
+
+    A file whose metadata list its metrics has all of these, and no others.
+    """
+    if "metrics" not in about:
+        return unit_metrics(outcomes, read_metrics(options.metrics), cells, late=late)
+    stored, values = pop_stored_metrics(outcomes, about, missing=late)
+    told = {metric.name: metric for metric in stored}
+    for metric in read_metrics(options.metrics):
+        if metric.name not in told:
+            raise InputError(
+                f"the file lists its own metrics, and '{plain(metric.name)}' is none of them"
+                f"{nearest(metric.name, told)}; write it again with that one"
+            )
+        ranges = {(column.low, column.high) for column in metric.columns}
+        if metric != told[metric.name] and ranges != {UNIT_RANGE}:
+            raise InputError(f"the file itself tells the range of metric '{plain(metric.name)}'; leave out --metric")
+    return Measured(stored, values)
 
 
 def _spell_actions(columns: Columns, name: str, path: Path) -> None:
@@ -435,20 +554,22 @@ def _also_called(name: str, table: Columns) -> str | None:
 
 
 def _pop_actions(
-    table: Columns, split: str | None, cells: CellNames, *, rows: int
+    table: Columns, options: ReadingOptions, cells: CellNames, *, rows: int
 ) -> tuple[IntArray, tuple[str, ...] | None]:
     """Remove and return the actions (n,), and their labels in the order of their numbers if they have labels.
 
-    split: the reader's split; with one, integers that are not 0, 1, … are labels. Booleans always are.
+    options: with a split, or blocks, integers that are not 0, 1, … are labels. Booleans always are.
     rows: the number of all rows.
     """
+    split, by_block = options.split if isinstance(options.split, str) else None, options.by_block or {}
     column: Any = table["action"]
     if not is_text(column.type):
         truths = bool(pa.types.is_boolean(column.type))
         actions = pop_integers(table, "action", cells)
         assert actions is not None
         played = np.unique(actions)
-        if not truths and (split is None or np.array_equal(played, np.arange(len(played)))):
+        given = options.split is not None or options.block is not None
+        if not truths and (not given or np.array_equal(played, np.arange(len(played)))):
             return actions, None
         names = ("no", "yes") if truths else tuple(str(number) for number in played)
         return (actions if truths else np.searchsorted(played, actions)), names
@@ -456,7 +577,8 @@ def _pop_actions(
     labels: tuple[str, ...] = tuple(column.dictionary.to_pylist())
     _check_told_apart(column, labels, cells)
     codes = np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    unplayed = split_names(split) if split is not None else set[str]()  # a split may name more
+    unplayed = {name for shares in by_block.values() for name in shares}  # a split may name more
+    unplayed |= split_names(split) if split is not None else set[str]()
     shown = {labels[int(code)] for code in np.unique(codes)}
     if split is not None:
         check_shown(split, shown, rows=rows, column=cells.column("action"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import FloatArray, IntArray, floats, floats_or_missing, integers
 from pacbandits.checks import read_rate
 from pacbandits.errors import ROW, InputError, RowError, count_of, nearest, plain
-from pacbandits.logs.reading_options import ReadingOptions
+from pacbandits.logs.reading_options import MAX_SUM_ROUNDING, ReadingOptions
 from pacbandits.records.column_types import Counts
 from pacbandits.records.columns import (
     SOMEWHERE,
@@ -30,6 +30,7 @@ from pacbandits.records.columns import (
 from pacbandits.records.contexts import Contexts
 from pacbandits.records.log import Log, OtherColumns
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
+from pacbandits.records.metrics import AnyMetric, Metric, Ratio, metric_columns
 from pacbandits.records.policy import call
 from pacbandits.records.text_files import NUMBER_BYTES, spell_bytes
 
@@ -37,7 +38,6 @@ from pacbandits.records.text_files import NUMBER_BYTES, spell_bytes
 
 
 UNIFORM = "uniform"
-MAX_SUM_ROUNDING = 1e-6  # how far the shares of a split may sum from 1
 MIN_PLAYS = 10  # of each action, before constant propensities are taken for a split
 MIN_EXPECTED_PLAYS = 20  # of an action, for its absence to be no chance
 MAX_SHARE_ROUNDING = 1e-9  # relative: how far a constant propensity may vary
@@ -171,33 +171,37 @@ _TRUTHS = tuple({yes: 1.0, no: 0.0} for yes, no in (("yes", "no"), ("y", "n"), (
 TAIL_SHARES = (0.999, 0.99)  # quantiles of rewards shown if some are too large
 
 
-def pop_rewards(columns: Columns, cells: CellNames, *, late: bool = False) -> tuple[FloatArray, tuple[str, ...]]:
+def pop_rewards(
+    columns: Columns, cells: CellNames, *, late: bool = False, name: str = "reward"
+) -> tuple[FloatArray, tuple[str, ...]]:
     """Remove rewards (n,) from a table's columns; return them with a remark on how yes and no are counted.
 
     late: whether some may be pending, as NaN.
+    name: the column; a metric's, if not that of rewards.
     """
     if late:
-        return pop_numbers_or_missing(columns, "reward", cells), ()
-    column: Any = columns["reward"]
+        return pop_numbers_or_missing(columns, name, cells), ()
+    column: Any = columns[name]
     if is_text(column.type):
         labels: list[str] = column.dictionary.to_pylist()
         values = next((each for each in _TRUTHS if {label.strip().lower() for label in labels} <= each.keys()), None)
         if values is None and not any(map(spells_number, labels)):
-            check_present(column, "reward", cells)
+            check_present(column, name, cells)
+            what, option = ("reward", "--reward NAME") if name == "reward" else ("metric", "--metric NAME")
             raise InputError(
-                f"{cells.column('reward')} holds text such as '{plain(labels[0])}', but a reward must be a "
-                "number, or yes and no; name another column, --reward NAME, or write 1 for success and 0 for "
+                f"{cells.column(name)} holds text such as '{plain(labels[0])}', but a {what} must be a "
+                f"number, or yes and no; name another column, {option}, or write 1 for success and 0 for "
                 "failure"
             )
         if values is not None:
             numbers: Any = pa.array([values[label.strip().lower()] for label in labels])
-            columns["reward"] = numbers.take(column.indices)
+            columns[name] = numbers.take(column.indices)
             yes, no = values
-            said = f"{cells.column('reward')} counts '{yes}' as 1 and '{no}' as 0"
-            rewards = pop_floats(columns, "reward", cells)
+            said = f"{cells.column(name)} counts '{yes}' as 1 and '{no}' as 0"
+            rewards = pop_floats(columns, name, cells)
             assert rewards is not None
             return rewards, (said,)
-    rewards = pop_floats(columns, "reward", cells)
+    rewards = pop_floats(columns, name, cells)
     assert rewards is not None
     return rewards, ()
 
@@ -263,6 +267,60 @@ def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: boo
     )
 
 
+class Measured(NamedTuple):
+    """The metrics of rows, with the values (n, columns) of their columns in [0, 1], and remarks on these."""
+
+    metrics: tuple[AnyMetric, ...] = ()
+    values: FloatArray | None = None
+    remarks: tuple[str, ...] = ()
+
+
+NOT_MEASURED = Measured()
+
+
+def unit_metrics(columns: Columns, metrics: Sequence[AnyMetric], cells: CellNames, *, late: bool = False) -> Measured:
+    """Remove the columns of metrics from a table and return them scaled to [0, 1].
+
+    late: whether some may be missing, with pending rewards.
+    """
+    if not metrics:
+        return NOT_MEASURED
+    scaled: list[FloatArray] = []
+    remarks: list[str] = []
+    for metric in metric_columns(metrics):
+        plain_cells = replace(cells, names={})  # a metric may have the name that another column is given
+        given, said = pop_rewards(columns, plain_cells, late=late, name=metric.name)
+        remarks += said
+        low, high = metric.low, metric.high
+        if (out := (given < low) | (given > high)).any():
+            row, name, present = int(out.argmax()), plain(metric.name), given[~np.isnan(given)]
+            least, most = min(math.floor(present.min()), 0), math.ceil(present.max())
+            wide = Metric(metric.name, least, max(most, least + 1))
+            listed = next(one for one in metrics if metric in one.columns)
+            if isinstance(listed, Ratio):
+                listed = Ratio(*(wide if one == metric else one for one in listed.columns))
+            raise InputError(
+                f"the {name} of {cells.row(row)} is {shortest(given[row])}, but this metric must lie in "
+                f"[{low:g}, {high:g}]; values go from {present.min():.6g} to {present.max():.6g}: state the least and "
+                f"the largest that they can be, as in --metric '{plain((wide if listed == metric else listed).spelt)}'"
+            )
+        scaled.append(given if (low, high) == UNIT_RANGE else (given - low) / (high - low))
+    return Measured(tuple(metrics), np.column_stack(scaled), tuple(remarks))
+
+
+def check_denominators(measured: Measured) -> None:
+    """Raise InputError if the denominator of a ratio is 0 in all rows."""
+    columns = metric_columns(measured.metrics)
+    for ratio in (metric for metric in measured.metrics if isinstance(metric, Ratio)):
+        assert measured.values is not None
+        per = ratio.denominator
+        if per.low == 0 and not (measured.values[:, columns.index(per)] > 0).any():
+            raise InputError(
+                f"the ratio '{plain(ratio.name)}' divides by '{plain(per.name)}', which is 0 in all rows; name another "
+                "denominator, or leave the metric out"
+            )
+
+
 def shortest(value: float) -> str:
     """Return the shortest decimal number that identifies a float, without a trailing ".0"."""
     return f"{float(value)!r}".removesuffix(".0")
@@ -309,6 +367,7 @@ class RawLog:
     units (n,): the unit of each row, if known.
     known (n,): the round from which each reward was known, if recorded; some may then be pending.
     whole: facts about all rows, if these are some of them.
+    measured: its metrics.
     """
 
     contexts: Contexts
@@ -330,6 +389,7 @@ class RawLog:
     units: IntArray | None = None
     known: IntArray | None = None
     whole: Whole | None = None
+    measured: Measured = NOT_MEASURED
 
 
 def make_log(raw: RawLog, options: ReadingOptions) -> Log:
@@ -359,6 +419,8 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
             "reward_range": reward_range or UNIT_RANGE,
             "units": raw.units,
             "known": raw.known,
+            "metrics": raw.measured.metrics,
+            "metric_values": raw.measured.values,
         }
 
     if raw.propensities is not None:

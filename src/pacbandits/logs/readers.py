@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, Unpack
 
 from pacbandits.checks import path_of, text
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.logs.dsjson import read_dsjson
 from pacbandits.logs.log_table import log_of_file, log_of_table
 from pacbandits.logs.open_bandit import read_open_bandit
@@ -61,14 +61,19 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     format: parquet, csv, dsjson or open-bandit; by default from the file's suffix.
     reading: what the file does not say:
         action, reward, propensity: the columns that hold these, if they have other names.
-        split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`).
+        split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`); or
+            those of each block, by action.
         reward_range: the smallest and the largest possible reward, if not 0 and 1.
         clip: whether rewards beyond the range are clipped to it, which changes the outcome that is measured.
         time: the column with the time of each row, by which rows are sorted.
         time_format: the format of its times (`%d/%m/%Y`, for strptime), if it is ambiguous.
         unit: the column that identifies returning users; sample sizes then count users.
+        block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
+        order: "none" if the order of rows in the file means nothing.
         features, without: the feature columns, if not all others; columns to drop.
         keep: columns that stay features though they look like identifiers, outcomes, or the time.
+        metrics: columns of outcomes beside the reward, with their ranges if not 0 to 1: `["returned", ("minutes", 0,
+            600)]`; a ratio of two has two ranges, `("revenue/orders", 0, 500, 0, 20)`.
         n_actions: the number of actions.
         least_propensity: the minimum propensity of every action, for logs with only that of the played action.
         position: the position to use of a feedback with several.
@@ -92,7 +97,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     if options.position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out --position")
     if not form.columns and (said := options.of_columns):
-        raise InputError(f"{path} has a format with fixed columns; leave out --{said[0]}")
+        raise InputError(f"{path} has a format with fixed columns; leave out {option_of(said[0])}")
     with naming(path):
         log = form.read(path, options)
     return log, log.assumed

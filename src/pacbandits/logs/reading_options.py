@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pacbandits.records.columns import (
     pop_floats,
 )
 from pacbandits.records.log_metadata import check_range
+from pacbandits.records.metrics import MetricSpec, metric_columns, read_metrics
 from pacbandits.schema import Fields
 
 # The order of rows by a column of times: numbers, dates, or text that spells one of these.
@@ -320,6 +321,12 @@ def _offsets(zones: Any) -> IntArray:
 # Options for reading a log: facts that its file does not contain.
 
 
+NO_ORDER = "none"
+MAX_SUM_ROUNDING = 1e-6  # how far the shares of a split may sum from 1
+
+Split = str | Mapping[str, float] | Mapping[str, Mapping[str, float]]
+
+
 class Reading(TypedDict, total=False):
     """The keyword arguments of `read_log`, as `ReadingOptions` explains them."""
 
@@ -330,7 +337,7 @@ class Reading(TypedDict, total=False):
     action: str | None
     reward: str | None
     propensity: str | None
-    split: str | Mapping[str, float] | None
+    split: Split | None
     time: str | None
     time_format: str | None
     unit: str | None
@@ -338,6 +345,21 @@ class Reading(TypedDict, total=False):
     without: Sequence[str]
     clip: bool
     keep: Sequence[str]
+    metrics: Sequence[MetricSpec]
+    order: str | None
+    block: str | None
+
+
+def _block_shares(block: str, shares: Mapping[str, object]) -> dict[str, float]:
+    """Return the probabilities of a block by action; raise InputError unless they sum to 1."""
+    name = f"split, block '{plain(block)}',"
+    out = {text(action, name=name): number(share, name=name, least=0.0) for action, share in shares.items()}
+    total = sum(out.values())
+    if abs(total - 1.0) > MAX_SUM_ROUNDING:
+        raise InputError(
+            f"the probabilities of the block '{plain(block)}' sum to {total:.10g}; they must sum to 1 (thirds are 1/3)"
+        )
+    return out
 
 
 def check_arguments(given: Iterable[str], *, of: str, others: Iterable[str] = ()) -> None:
@@ -359,7 +381,8 @@ class ReadingOptions:
     reward_range: the smallest and the largest possible reward, if not 0 and 1.
     position: the position to use of a feedback with several.
     action, reward, propensity: the columns that hold these, if they have other names.
-    split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`).
+    split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`); or
+        those of each block, by action.
     time: the column with the time of each row, by which rows are sorted.
     time_format: the format of its times, for Python's strptime (`%d/%m/%Y`), if it is ambiguous.
     unit: the column that identifies returning users.
@@ -367,6 +390,9 @@ class ReadingOptions:
     without: columns to drop.
     clip: whether rewards beyond the range are clipped to it, which changes the outcome that is measured.
     keep: columns that stay features though they look like identifiers, outcomes, or the time.
+    order: "none" if the order of rows in the file means nothing.
+    block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
+    metrics: columns of outcomes beside the reward, as `read_metric` reads them.
     """
 
     n_actions: int | None = None
@@ -376,7 +402,7 @@ class ReadingOptions:
     action: str | None = None
     reward: str | None = None
     propensity: str | None = None
-    split: str | Mapping[str, float] | None = None
+    split: Split | None = None
     time: str | None = None
     time_format: str | None = None
     unit: str | None = None
@@ -384,6 +410,9 @@ class ReadingOptions:
     without: Sequence[str] = ()
     clip: bool = False
     keep: Sequence[str] = ()
+    order: str | None = None
+    block: str | None = None
+    metrics: Sequence[MetricSpec] = ()
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
@@ -396,29 +425,84 @@ class ReadingOptions:
             raise InputError("clipping needs the smallest and the largest reward; add --reward-range 0 500")
         if self.position is not None:
             settle(self, position=whole_number(self.position, name="--position", least=0))
-        for name in ("action", "reward", "propensity", "time", "time_format", "unit"):
+        for name in ("action", "reward", "propensity", "time", "time_format", "unit", "block"):
             if getattr(self, name) is not None:
                 text(getattr(self, name), name=name)
         if self.time_format is not None:
             check_time_format(self.time_format)
             if self.time is None:
                 raise InputError("--time-format needs the timestamp column; add --time COLUMN")
+        if self.order is not None:
+            self._check_order(text(self.order, name="order"))
         if self.split is not None and not isinstance(self.split, str):
-            shares = {text(a, name="an action of split"): number(p, name="split") for a, p in self.split.items()}
-            settle(self, split=",".join(f"{action}={share!r}" for action, share in shares.items()))
+            self._settle_split(self.split)
         if self.features is not None:
             settle(self, features=texts(self.features, name="features"))
         settle(self, without=texts(self.without, name="without"), keep=texts(self.keep, name="keep"))
-        columns = (self.action, self.reward, self.propensity, self.time, self.unit)
+        columns = (self.action, self.reward, self.propensity, self.time, self.unit, self.block)
         used = [name for name in columns if name is not None]
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
         if twice is not None:
             raise InputError(f"the column '{plain(twice)}' is used twice; name it once")
+        settle(self, metrics=read_metrics(self.metrics))
+        self._check_metrics()
+
+    def _check_metrics(self) -> None:
+        """Raise InputError if a metric is a column with another use."""
+        uses = {getattr(self, use) or use: use for use in ("action", "reward", "propensity")}
+        uses |= {name: use for use in ("time", "unit", "block") if (name := getattr(self, use)) is not None}
+        for column in self.metric_names:
+            if column in uses:
+                raise InputError(
+                    f"column '{plain(column)}' is the {uses[column]}, and cannot be a metric as well; leave it out of "
+                    "the metrics (--metric)"
+                )
+            if column in (*(self.features or ()), *self.keep):
+                raise InputError(
+                    f"column '{plain(column)}' is a metric, which comes after the action, and cannot be a feature; "
+                    "leave it out of one of the two"
+                )
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The columns of the metrics."""
+        return tuple(column.name for column in metric_columns(read_metrics(self.metrics)))
+
+    def _check_order(self, order: str) -> None:
+        """Raise InputError unless the order of rows is `none`, and no time contradicts that."""
+        if order != NO_ORDER:
+            raise InputError(
+                f"--order '{plain(order)}' is unknown: write --order {NO_ORDER} if the order of rows means nothing; if "
+                "they stand in the order of time, --ordered, or --time COLUMN"
+            )
+        if self.time is not None:
+            raise InputError(f"--order {NO_ORDER} says that the order of rows means nothing; leave it out, or --time")
+
+    def _settle_split(self, split: Mapping[str, float] | Mapping[str, Mapping[str, float]]) -> None:
+        """Check a split by action, which becomes text, or by block."""
+        given: dict[str, object] = {text(n, name="an action or block of split"): value for n, value in split.items()}
+        by_block = {n: cast("Mapping[str, object]", value) for n, value in given.items() if isinstance(value, Mapping)}
+        if not by_block:
+            shares = {name: number(value, name="split") for name, value in given.items()}
+            settle(self, split=",".join(f"{action}={share!r}" for action, share in shares.items()))
+            return
+        if self.block is None:
+            raise InputError("the split has probabilities for each block; name the column of blocks (--block COLUMN)")
+        if len(by_block) < len(given):
+            lone = next(name for name in given if name not in by_block)
+            raise InputError(f"the split gives '{plain(lone)}' one number; give each block its probabilities by action")
+        settle(self, split={block: _block_shares(block, shares) for block, shares in by_block.items()})
+
+    @property
+    def by_block(self) -> Mapping[str, Mapping[str, float]] | None:
+        """The declared probabilities of each block, by action; None if there are none."""
+        return cast("Mapping[str, Mapping[str, float]]", self.split) if isinstance(self.split, Mapping) else None
 
     @property
     def of_columns(self) -> tuple[str, ...]:
         """The given options that concern the columns of a table."""
         names = ("action", "reward", "propensity", "split", "time", "time_format", "unit", "features", "without")
+        names = (*names, "order", "block", "metrics")
         return tuple(name for name in names if getattr(self, name) not in (None, ()))
 
     @property
@@ -431,6 +515,7 @@ class ReadingOptions:
         """Serialise the given options to JSON-compatible values, by the names of `read_log`."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         lists = ("reward_range", "features", "without", "keep")
+        given["metrics"] = [metric.to_json() for metric in read_metrics(self.metrics)] or None
         return {
             name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ()) and v is not False
         }
@@ -444,9 +529,12 @@ class ReadingOptions:
         for name in ("n_actions", "position"):
             if name in given:
                 made[name] = given.whole_number(name)
-        for name in ("action", "reward", "propensity", "split", "time", "time_format", "unit"):
+        for name in ("action", "reward", "propensity", "time", "time_format", "unit", "order", "block"):
             if name in given:
                 made[name] = given.text(name)
+        if "split" in given:
+            by_block = isinstance(given["split"], dict)
+            made["split"] = given.json_object("split") if by_block else given.text("split")
         if "least_propensity" in given:
             made["least_propensity"] = given.number("least_propensity", least=0.0, most=1.0)
         if given.given.get("reward_range") is not None:
@@ -460,4 +548,6 @@ class ReadingOptions:
             made["without"] = given.texts("without")
         if "keep" in given:
             made["keep"] = given.texts("keep")
+        if "metrics" in given:
+            made["metrics"] = read_metrics(given.items("metrics"))
         return cls(**made)

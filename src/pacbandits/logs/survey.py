@@ -41,6 +41,7 @@ from pacbandits.records.column_types import is_counted
 from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, Columns, is_list, is_number, is_temporal, is_text, pa
 from pacbandits.records.log import Log, known_column, unit_column
 from pacbandits.records.log_metadata import has_record
+from pacbandits.records.metrics import METRICS_COLUMN
 
 MAX_ROUNDS = 2**20
 IN_MEMORY = "read it in memory (--engine threads)"
@@ -78,6 +79,7 @@ class Own:
     played: the propensity of the played action, if there is such a column.
     listed: the lists of propensities of all actions, if there is such a column.
     each: the columns of one action's propensities each, in the order of the file.
+    metrics: the columns of metrics.
     """
 
     action: str
@@ -85,6 +87,7 @@ class Own:
     played: str | None
     listed: str | None
     each: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, parts: Parts, options: ReadingOptions) -> Own:
@@ -99,6 +102,7 @@ class Own:
             played=played if played in parts.kinds else None,
             listed="propensities" if "propensities" in parts.kinds and "propensities" not in chosen else None,
             each=tuple(each),
+            metrics=(METRICS_COLUMN,) if "metrics" in parts.about else options.metric_names,
         )
 
 
@@ -114,7 +118,8 @@ def survey(parts: Parts, options: ReadingOptions) -> Survey:
 def _check_there(parts: Parts, options: ReadingOptions) -> None:
     """Raise InputError if a column is missing, with the same message as for a table."""
     own = Own.of(parts, options)
-    told = (options.propensity, options.time, *(options.features or ()), *options.without)
+    told = (options.propensity, options.time, options.block, *(options.features or ()), *options.without)
+    told = (*told, *own.metrics)
     if all(name in parts.kinds for name in (own.action, own.reward, *told) if name is not None):
         return
     first = next(parts.read_rows(0, 1, list(parts.kinds), most=1))
@@ -135,6 +140,11 @@ def _check_possible(parts: Parts, options: ReadingOptions) -> None:
     if PHI_COLUMN in parts.kinds and is_list(parts.kinds[PHI_COLUMN]):
         raise InputError(f"features of actions (the column '{PHI_COLUMN}') are not streamed; {IN_MEMORY}")
     own = Own.of(parts, options)
+    if options.block is not None and options.split is None and not (own.played or own.listed or own.each):
+        raise InputError(
+            "blocks are counted with all rows at hand; name one file and leave out --engine, or declare the "
+            "probabilities of each block (--split blocks.csv)"
+        )
     numbers = [name for name in (own.played, *own.each, "least_propensity", "round", "repeats") if name in parts.kinds]
     for name in [*numbers, *([own.reward] if options.clip and own.reward in parts.kinds else [])]:
         if is_text(parts.kinds[name]):
@@ -166,22 +176,25 @@ class _Looking:
         lone = None if full else self.own.played
         self.plays = Plays(self.own.action, labels=labels, played=lone) if self.own.action in kinds else None
         ends = (self.own.reward, self.own.played, "least_propensity", "round", "repeats", "context_weight")
+        ends = (*ends, *self.own.metrics)
         self.ends = [Extremes(n) for n in ends if n in kinds and not is_text(kinds[n])]
         self.pieces: list[Columns] = []
         self.places: list[IntArray] = []
 
     def _told(self) -> set[str]:
         """Return the columns whose use was given, which are not identifiers."""
-        given = (self.options.action, self.options.reward, self.options.propensity, self.options.time)
-        return {name for name in given if name is not None}
+        asked = self.options
+        given = (asked.action, asked.reward, asked.propensity, asked.time, asked.block)
+        return {name for name in (*given, *self.own.metrics) if name is not None}
 
     def _wanted(self) -> list[str]:
         """Return the columns whose labels or dates may matter."""
-        options, own = self.options, (self.own.action, self.own.reward, self.own.played)
+        options, own = self.options, (self.own.action, self.own.reward, self.own.played, *self.own.metrics)
         out: list[str] = []
         for name in self.parts.kinds:
             chosen = options.features is None or name in options.features
-            if name in own or is_own(name) or (chosen and name not in options.without) or is_counted(name):
+            used = name in own or name == options.block or is_own(name)
+            if used or (chosen and name not in options.without) or is_counted(name):
                 out.append(name)
         return out
 
@@ -194,7 +207,8 @@ class _Looking:
     def needed(self) -> list[str]:
         """Return the columns to read."""
         names = {*self.texts, *self.numbers, *self.clocks, *(end.name for end in self.ends), self.own.action}
-        names |= {self.options.time or self.own.action, self.own.reward}
+        names |= {self.options.time or self.own.action, self.options.block or self.own.action, self.own.reward}
+        names |= {*self.own.metrics}
         if self.propensities is not None and not self.propensities.is_done:
             names |= {*self.own.each, *([] if self.own.listed is None else [self.own.listed])}
         return [name for name in self.parts.kinds if name in names]
@@ -230,7 +244,7 @@ class _Looking:
     def _check_bounded(self) -> None:
         """Raise InputError if labels, repeats or rounds exceed their limits, or rows are not sorted."""
         labels = self.texts.get(self.own.action)
-        for watch in (labels, self.texts.get(self.own.reward)):
+        for watch in (labels, *(self.texts.get(name) for name in (self.own.reward, *self.own.metrics))):
             if watch is not None and watch.overflowed:
                 raise InputError(
                     f"column '{plain(watch.name)}' has more than {MAX_LABELS:,} different texts; number them"
@@ -268,7 +282,8 @@ class _Looking:
             log,
             log.assumed,
             spelt={name: tuple(sorted(labels.codes)) for name, labels in self.texts.items() if not labels.overflowed},
-            fixed_split=same and (self.propensities is None or self.propensities.same),
+            fixed_split=(same or self.options.by_block is not None)
+            and (self.propensities is None or self.propensities.same),
             round_counts=dict(sorted(self.tally.rounds.items())),
             rounds_rise=self.tally.rising,
             samples=self.tally.samples,

@@ -9,7 +9,7 @@
         stop with π̂_l when ε_l ≤ ε, or when Δ̂_l(π) > ε_l for every π that acts unlike it
 
 In the design every policy has its own best γ: min_γ 8γV_π + 8L/(γn) = 16 √(V_π L/n) is the objective of the ratio form
-and of FW-GD, and the worst policy lies on the frontier of (V, −Δ̂), the paper's constrained argmax for all limits at
+and of FW-GD, and the worst policy lies on the frontier of (V, −Δ̂), the two-score constrained argmax for all limits at
 once. Estimates cannot use γ_π: no oracle can look it up for 10¹² policies. They need not. Gaps are estimated *from
 above*, by the estimate plus its radius, with one γ per round: that is linear in a policy's choices, so π̂_l takes one
 argmax. It is accurate enough for the best policies, whose V the design keeps small. The gaps of bad policies are
@@ -155,7 +155,7 @@ class CodaOracle(PaperAlgorithm):
             found = solve_by_steps(task, confidence=confidence, smoothing=smoothing, progress=progress)
             # The solver's n is not trusted: n is what its design needs.
             design, ratio = found.design, price_propensities(task, found.design.propensities(task.contexts)).upper
-            details = {"steps": found.steps, "solver_gap": found.gap}
+            details = {"steps": found.steps, "limits": found.calls, "solver_gap": found.gap}
         if not state.policies.exact:
             ratio = max(ratio, _ratio_of_support(task, design))
         samples = ratio_samples(ratio, factor=CODA_FACTOR, confidence=confidence, second_moment=1.0, scale=self.scale)
@@ -186,7 +186,9 @@ class CodaOracle(PaperAlgorithm):
         )
 
     def _gamma(self, state: OracleState, plan: Plan, log: Log) -> float:
-        confidence = self.confidence(state.policies, plan.round_number)
+        # At a scale below 1 the round is that of a smaller log(1/δ_l). With the whole of it γ, and so the gaps of best
+        # policies, would be too large in every run, not by bad luck in some.
+        confidence = min(self.scale, 1.0) * self.confidence(state.policies, plan.round_number)
         return round_gamma(plan.epsilon, samples=log.samples, confidence=confidence)
 
     def _bounds(self, state: OracleState, plan: Plan, log: Log) -> tuple[Contexts, FloatArray]:

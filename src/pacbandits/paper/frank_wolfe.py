@@ -472,7 +472,7 @@ class Ascent:
         self.samples = samples
         self.epsilon = epsilon
         self.target = target
-        self.steps = 0
+        self.steps = self.best_step = 0
         self.floor = 0.0
         self.masses = np.zeros(len(problem))
         self.primal = np.inf
@@ -496,6 +496,7 @@ class Ascent:
         weights = self.weights
         while True:
             toward, descent = self._look(weights)
+            self._last = weights, descent
             if self.dual > self.epsilon or self.primal - self.dual <= self.target:
                 return True
             if self.steps >= max_steps:
@@ -506,6 +507,12 @@ class Ascent:
             weights = (1.0 - step) * weights
             weights[toward] += step
             weights = weights / weights.sum()
+
+    def take_last(self) -> None:
+        """Take the last λ, whose dual is the largest, in place of the one of the smallest primal."""
+        weights, descent = self._last
+        self.primal = np.inf
+        self._bound(weights, descent, descent.propensities, floor=0.0)
 
     def _precision(self) -> float:
         return self.epsilon * max(_DESCENT_PRECISION_SHARE / (self.steps + 1) ** 2, _MIN_DESCENT_PRECISION_SHARE)
@@ -537,6 +544,7 @@ class Ascent:
         primal = float((slopes + SUM_ROUNDING * (slopes - self.gaps_part)).max()) + self.rounding
         if primal < self.primal:
             self.primal, self.weights, self.propensities, self.floor = primal, weights, propensities, floor
+            self.best_step = self.steps
             self.masses = weights * np.where(np.isfinite(descent.gamma), descent.gamma, 0.0)
         return slopes
 
@@ -561,8 +569,8 @@ class Ascent:
         low, high = 1.0 / _STEP_SEARCH_FACTOR, 1.0
         while not rises(low):
             low, high = low / _STEP_SEARCH_FACTOR, low
-            if low < _MIN_STEP:
-                return _TOKEN_STEP, best, support
+            if low < _MIN_STEP * min(problem.smoothing or 1.0, 1.0):
+                return low if problem.smoothing else _TOKEN_STEP, best, support
         best[:] = log_gamma
         for _ in range(_STEP_BISECTIONS):
             middle = float(np.sqrt(low * high))

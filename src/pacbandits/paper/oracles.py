@@ -28,7 +28,7 @@ class Choice:
     policy: the policy.
     value: its value.
     bound: an upper bound over all policies; the value itself if the search is exact.
-    calls: the number of oracle calls.
+    calls: the number of oracle calls; a frontier counts by its points, as each is a constrained argmax.
     """
 
     policy: Policy
@@ -131,7 +131,8 @@ def walk_hull(
     return Walk(tuple(points), tuple(prices))
 
 
-# The constrained oracle (C-AMO): exact if a class offers more than an argmax, relaxed otherwise.
+# The two-score constrained argmax: exact if a class offers more than an argmax, relaxed otherwise. The paper's C-AMO
+# (`def:csc`) limits the very score that it maximises; its steps limit another (corrections, row 43).
 
 
 def constrained_argmax(
@@ -142,7 +143,7 @@ def constrained_argmax(
     budget: FloatArray,
     limit: float,
 ) -> Policy:
-    """The constrained oracle (C-AMO): maximise `Σ scores[i, π(c_i)]` subject to `Σ budget[i, π(c_i)] ≤ limit`.
+    """The two-score constrained argmax: maximise `Σ scores[i, π(c_i)]` subject to `Σ budget[i, π(c_i)] ≤ limit`.
 
     Exact through the frontier of (scores, −budget): among the points that keep the limit (up to rounding), the one of
     largest score. A class that has no frontier but can be listed is enumerated. scores, budget (n, A).
@@ -167,9 +168,9 @@ def constrained_argmax(
 def relaxed_argmax(
     policies: PolicyClass, contexts: Contexts, scores: FloatArray, *, budget: FloatArray, limit: float
 ) -> Choice:
-    """The constrained oracle (C-AMO) through the plain argmax, by Lagrangian relaxation.
+    """The two-score constrained argmax through the plain argmax, by Lagrangian relaxation.
 
-        bound = min_{μ ≥ 0} max_π [Σ (scores − μ budget)[i, π(c_i)] + μ limit]  ≥  what C-AMO would return
+        bound = min_{μ ≥ 0} max_π [Σ (scores − μ budget)[i, π(c_i)] + μ limit]  ≥  what the exact one would return
 
     The policy is the best one found that keeps the limit (up to rounding). It is the true optimum if that is a vertex
     of the convex hull of the points (score, budget); no argmax can find a policy inside the hull, and then `bound`
@@ -462,24 +463,35 @@ def best_outside_as_printed(
 
 
 def frank_wolfe_step_free(
-    policies: PolicyClass, contexts: Contexts, estimates: Estimates, *, gap_weight: float, width_weight: float
+    policies: PolicyClass,
+    contexts: Contexts,
+    estimates: Estimates,
+    *,
+    gap_weight: float,
+    width_weight: float,
+    limits: FloatArray | None = None,
 ) -> Choice:
     """Return the policy towards which Frank–Wolfe steps when every γ_π is free.
 
         argmax_π min_γ  −aΔ̂_π + b γ V_π + b L/(γ n)  =  argmax_π  −aΔ̂_π + 2b √(V_π L/n)
 
-    It rises with −Δ̂ and V, so its maximum lies on their frontier: one call, exact if the frontier is.
+    It rises with −Δ̂ and V, so its maximum lies on their frontier, exact if the frontier is. `limits` (m,): if the
+    frontier has more points, the best of those with the largest V where Δ̂ ≤ limit; value and bound are that one's.
     """
     known = estimates.checked(policies, contexts)
     gaps, costs = known.gaps, known.costs
     width = _width(known, gap_weight=gap_weight, width_weight=width_weight)
     frontier = policies.frontier(contexts, costs, -gaps)
-    values = -gap_weight * -frontier.second + width * np.sqrt(np.maximum(frontier.first, 0.0))
+    asked = np.arange(len(frontier))
+    if limits is not None and len(limits) < len(asked):
+        asked = np.unique(np.searchsorted(frontier.second, -limits).clip(max=len(asked) - 1))
+    values = gap_weight * frontier.second[asked] + width * np.sqrt(np.maximum(frontier.first[asked], 0.0))
     top = int(values.argmax())
-    policy = frontier.policy(top)
+    policy = frontier.policy(int(asked[top]))
     actions = policy(contexts)
     value = -gap_weight * total(gaps, actions) + width * math.sqrt(total(costs, actions))
-    return Choice(policy, value, bound=value if frontier.exact else max(value, float(values[top])), calls=1)
+    bound = value if frontier.exact else max(value, float(values[top]))
+    return Choice(policy, value, bound=bound, calls=len(asked))
 
 
 def frank_wolfe_step_free_by_argmax(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast, runtime_checkable
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -103,12 +104,9 @@ class Restrictions:
                     )
             spelt = ";".join(barred)
             options += [f"never={spelt}", f"fallback={own}"]
-        if not options:
-            return spec
-        name, colon, given = spec.partition(":")
-        if name.strip() != _TREES:
+        if options and _name_of(spec) != _TREES:
             raise InputError(f"restrictions are for trees, and '{plain(spec)}' is another class; take trees:depth=2")
-        return f"{name}:{','.join([given, *options] if colon else options)}"
+        return _with_options(spec, options)
 
     def for_log(self, spec: str, log: Log) -> str:
         """Return the spec for the actions of a log; raise InputError if `never` uses a label that its contexts lack."""
@@ -125,6 +123,26 @@ class Restrictions:
             return None
         named = {_place(str(name), actions, what="--cost"): float(price) for name, price in self.cost.items()}
         return [named.get(action, 0.0) for action in range(len(actions))]
+
+
+def without_feature(spec: str, feature: str) -> str:
+    """Return the spec of a class of trees that do not ask about a feature."""
+    if _name_of(spec) != _TREES:
+        raise InputError(
+            f"policies of the class '{plain(spec)}' go by all features; leave the block out of them (--without "
+            f"'{plain(feature)}'), or let policies go by it (--features '+{plain(feature)}')"
+        )
+    return _with_options(spec, [f"without={quote(feature, safe='')}"])
+
+
+def _name_of(spec: str) -> str:
+    return spec.partition(":")[0].strip()
+
+
+def _with_options(spec: str, options: Sequence[str]) -> str:
+    """Return the spec of a class with further options."""
+    name, colon, given = spec.partition(":")
+    return f"{name}:{','.join([given, *options] if colon else options)}" if options else spec
 
 
 def _digits(value: float) -> str:

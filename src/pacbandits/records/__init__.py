@@ -3,6 +3,7 @@
 from pacbandits.records.contexts import Contexts, Phi, check_contexts
 from pacbandits.records.design import Design, RewardBounds, Sampler, Sparing, check_sampler, spare
 from pacbandits.records.log import Log, check_log
+from pacbandits.records.metrics import Guardrail, Metric, Ratio
 from pacbandits.records.policy import (
     Chosen,
     Lottery,
@@ -19,11 +20,14 @@ __all__ = [
     "Chosen",
     "Contexts",
     "Design",
+    "Guardrail",
     "Log",
     "Lottery",
+    "Metric",
     "Mixture",
     "Phi",
     "Policy",
+    "Ratio",
     "RewardBounds",
     "Sampler",
     "Sparing",

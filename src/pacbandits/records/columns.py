@@ -107,15 +107,21 @@ def pop_integers(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> I
     return integers(numbers, name=cells.column(name), shape=(None,))
 
 
-def pop_matrix(columns: Columns, name: str, cells: CellNames = SOMEWHERE) -> FloatArray | None:
-    """Remove the named column of lists of one length and return its numbers (n, k), or None if there is none."""
+def pop_matrix(
+    columns: Columns, name: str, cells: CellNames = SOMEWHERE, *, missing: bool = False
+) -> FloatArray | None:
+    """Remove the named column of lists of one length and return its numbers (n, k), or None if there is none.
+
+    missing: whether NaN is allowed.
+    """
     if name not in columns:
         return None
     column: Any = columns.pop(name)
     if not is_list(column.type):
         raise InputError(f"column '{name}' must hold lists of numbers, got {plain(column.type)}")
     length = _list_length(column, f"column '{name}' must hold lists of one length, without nulls")
-    return _numbers(column.flatten(), name, cells, length=max(length, 1)).reshape(len(column), length)
+    numbers = _numbers(column.flatten(), name, cells, length=max(length, 1), missing=missing)
+    return numbers.reshape(len(column), length)
 
 
 def pop_cube(columns: Columns, name: str) -> FloatArray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO
@@ -213,6 +213,18 @@ class Contexts:
             ids=None if self.ids is None else self.ids[index],
             weights=np.full(len(index), 1.0 / max(len(index), 1)),
             phi=None if self.phi is None else self.phi.take(index),
+        )
+
+    def without_feature(self, name: str) -> Contexts:
+        """Return the contexts without a feature; the same ones if they do not have it."""
+        if name not in self.names:
+            return self
+        kept = [j for j, other in enumerate(self.names) if other != name]
+        return replace(
+            self,
+            features=self.features[:, kept],
+            names=tuple(self.names[j] for j in kept),
+            categories=tuple(self.categories[j] for j in kept),
         )
 
     def only(self, rows: BoolArray) -> Contexts:

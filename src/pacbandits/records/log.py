@@ -15,12 +15,22 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, check_shape, floats, floats_or_missing, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import ROW, InputError, RowError, count_of, plain
+from pacbandits.errors import ROW, InputError, RowError, count_of, nearest, plain
 from pacbandits.records import log as late
 from pacbandits.records import parquet
 from pacbandits.records.columns import Columns, pop_floats, pop_integers, pop_matrix, pop_numbers_or_missing
 from pacbandits.records.contexts import Contexts, check_contexts, joined_phi
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range, only_counted, pop_weights, stored_dates
+from pacbandits.records.metrics import (
+    METRICS_COLUMN,
+    AnyMetric,
+    MetricSpec,
+    check_metric_values,
+    metric_columns,
+    metric_rewards,
+    pop_stored_metrics,
+    read_metrics,
+)
 from pacbandits.records.policy import check_names
 from pacbandits.records.text_files import naming
 from pacbandits.schema import Fields
@@ -234,6 +244,8 @@ class OtherColumns(TypedDict, total=False):
     reward_range: tuple[float, float]
     units: ArrayLike | None
     known: ArrayLike | None
+    metrics: Sequence[MetricSpec]
+    metric_values: ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +268,9 @@ class Log:
     known (n,): the round from which the reward was known, later than the row's own, -1 while pending; None if every
         reward of a round had arrived before the next began.
     notices: notices for the reader of the log's file; no certificate depends on them.
+    metrics: outcomes beside the reward, each a column or a ratio of two.
+    metric_values (n, columns): the values of their columns (`metric_columns`), scaled to [0, 1] by their ranges. A
+        metric is known when the reward of its row is, and NaN while that is pending.
     """
 
     contexts: Contexts
@@ -272,6 +287,8 @@ class Log:
     units: IntArray | None = None
     known: IntArray | None = None
     notices: tuple[str, ...] = ()
+    metrics: tuple[AnyMetric, ...] = ()
+    metric_values: FloatArray | None = None
 
     def __post_init__(self) -> None:
         n = len(check_contexts(self.contexts))
@@ -315,6 +332,8 @@ class Log:
         if self.known is not None:
             when = late.check_known(self.known, rewards=self.rewards, rounds=self.rounds, repeats=repeats)
             settle(self, known=when)
+        metrics, values = check_metric_values(self.metrics, self.metric_values, awaited=self.awaited)
+        settle(self, metrics=metrics, metric_values=values)
         if np.ptp(self.contexts.weights) > 0:
             settle(self, contexts=replace(self.contexts, weights=np.full(n, 1.0 / n)))
 
@@ -407,6 +426,7 @@ class Log:
             least=None if self.least is None else self.least[rows],
             units=None if self.units is None else self.units[rows],
             known=None if self.known is None else self.known[rows],
+            metric_values=None if self.metric_values is None else self.metric_values[rows],
         )
 
     def followed_by(self, later: Log) -> Log:
@@ -416,6 +436,8 @@ class Log:
             raise InputError("the contexts of the two logs differ in their features")
         if (self.action_names, self.reward_range) != (later.action_names, later.reward_range):
             raise InputError("the two logs differ in the names of their actions, or in the range of their rewards")
+        if self.metrics != later.metrics:
+            raise InputError("the two logs differ in their metrics; read both with the same")
         n = len(self) + len(later)
         complete = self.least is None and later.least is None
         return replace(
@@ -437,7 +459,39 @@ class Log:
             remarks=tuple(dict.fromkeys((*self.remarks, *later.remarks))),
             units=joined_units(self.units, later.units),
             known=late.joined_known(self.known, later.known, (self.rounds, later.rounds)),
+            metric_values=None
+            if self.metric_values is None or later.metric_values is None
+            else np.concatenate([self.metric_values, later.metric_values]),
         )
+
+    def for_metric(self, name: str, *, ratio: float | None = None) -> Log:
+        """Return the log with a metric as its reward, and no metrics.
+
+        ratio: for a ratio of two columns, the number c at which it is tested: the reward is then numerator − c ·
+            denominator, whose mean is above 0 where the ratio of means is above c.
+
+        >>> import pacbandits as pb
+        >>> people = pb.Contexts.of([[20], [40]], names=["age"])
+        >>> rest = {"metrics": ["returned", ("minutes", 0, 600)], "metric_values": [[0, 0.5], [1, 0.1]]}
+        >>> log = pb.Log.of(people, actions=[0, 1], rewards=[1, 0], propensities=[[0.5, 0.5], [0.2, 0.8]], **rest)
+        >>> log.for_metric("minutes").rewards, log.for_metric("minutes").reward_range
+        (array([0.5, 0.1]), (0.0, 600.0))
+        """
+        rewards, ends = metric_rewards(self.metrics, self.metric_values, name, ratio=ratio)
+        return replace(self.only_metrics(()), rewards=rewards, reward_range=ends)
+
+    def only_metrics(self, metrics: Sequence[MetricSpec]) -> Log:
+        """Return the log with these of its metrics."""
+        listed = read_metrics(metrics)
+        if listed == self.metrics:
+            return self
+        if lost := [metric.spelt for metric in listed if metric not in self.metrics]:
+            known = [metric.spelt for metric in self.metrics]
+            raise InputError(f"'{plain(lost[0])}' is no metric of the log{nearest(lost[0], known)}")
+        columns = metric_columns(self.metrics)
+        places = [columns.index(column) for column in metric_columns(listed)]
+        values = None if self.metric_values is None or not listed else self.metric_values[:, places]
+        return replace(self, metrics=listed, metric_values=values)
 
     @classmethod
     def of(
@@ -455,6 +509,8 @@ class Log:
         units: ArrayLike | None = None,
         known: ArrayLike | None = None,
         least: ArrayLike | None = None,
+        metrics: Sequence[MetricSpec] = (),
+        metric_values: ArrayLike | None = None,
     ) -> Log:
         """Return a log from array-likes; rounds default to 0, repeats to 1.
 
@@ -478,6 +534,10 @@ class Log:
             units=None if units is None else integers(units, name="units", shape=(n,)),
             known=None if known is None else np.asarray(known),
             least=None if least is None else floats(least, name="least propensities", shape=(n, None)),
+            metrics=read_metrics(metrics),
+            metric_values=None
+            if metric_values is None
+            else floats_or_missing(metric_values, name="metric_values", shape=(n, None)),
         )
 
     @classmethod
@@ -510,8 +570,8 @@ class Log:
         """Read a log from Parquet: `action`, `reward`, `propensities` (lists), optionally `round` and `repeats`.
 
         Instead of propensities there may be `propensity`, of the played action, and `least_propensity` (lists). The
-        other columns are features, except `unit` and `known` if the file's metadata names them. For logs in other
-        formats see `read_log`.
+        other columns are features, except `unit`, `known` and `metric_values` if the file's metadata names them. For
+        logs in other formats see `read_log`.
         """
         with naming(Path(path)):
             table = parquet.read_table(path)
@@ -522,6 +582,7 @@ class Log:
     def _of_table(cls, table: Columns, about: Fields, *, said: tuple[str, ...]) -> Log:
         """Return the log of a table's columns; about: the file's metadata; said: its remarks."""
         unit, known = unit_column(about), late.pop_known(table, late.known_column(about))
+        metrics, values = pop_stored_metrics(table, about, missing=known is not None)
         alone = "propensities" not in table and "propensity" in table and "least_propensity" in table
         for needed in ("action", "reward", *(() if alone else ("propensities",))):
             if needed not in table:
@@ -545,6 +606,8 @@ class Log:
             "remarks": remarks,
             "units": units,
             "known": known,
+            "metrics": metrics,
+            "metric_values": values,
         }
         if played is not None and least is not None:
             return cls.of_played(contexts, actions=actions, played=played, least=least, **rest)
@@ -563,6 +626,7 @@ class Log:
             "repeats": self.repeats,
             **({} if self.units is None else {UNIT_COLUMN: number_units(self.units)}),
             **({} if self.known is None else {late.KNOWN_COLUMN: self.known}),
+            **({} if self.metric_values is None else {METRICS_COLUMN: self.metric_values}),
         }
         clash = sorted(set(columns) & set(self.contexts.names))
         if clash:
@@ -576,6 +640,8 @@ class Log:
             about["unit"] = UNIT_COLUMN
         if self.known is not None:
             about["known"] = late.KNOWN_COLUMN
+        if self.metrics:
+            about["metrics"] = [metric.to_json() for metric in self.metrics]
         parquet.write(path, self.contexts.columns() | columns, remarks=self.remarks, about=about)
 
 
@@ -613,8 +679,16 @@ def digest_log(log: Log) -> str:
     """Return the digest of everything in a log that a certificate depends on."""
     least = () if log.least is None else (log.least,)
     known = () if log.known is None else ("known", log.known)
-    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *_units(log), *known)
+    rest = (*_units(log), *known, *_metrics(log))
+    columns = (log.actions, log.rewards, log.propensities, log.rounds, log.repeats, *least, *rest)
     return digest(chain(_described(log.contexts), columns, _phi(log.contexts)))
+
+
+def _metrics(log: Log) -> tuple[Part, ...]:
+    """Return names, ranges and values of metrics; nothing if there are none."""
+    if log.metric_values is None:
+        return ()
+    return "metrics", repr([metric.to_json() for metric in log.metrics]), log.metric_values
 
 
 def _units(log: Log) -> tuple[Part, ...]:

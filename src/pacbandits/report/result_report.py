@@ -86,6 +86,8 @@ def result_document(summary: Summary) -> Document:
     blocks.append(Section("The rule" if s.single_action is None else "The recommendation", tuple(_rule(s))))
     if s.gain is not None:
         blocks.append(Section("Candidates", (candidates_table(s, s.gain), gains_picture(s, s.gain))))
+        if s.gain.guardrails:
+            blocks.append(Section("Guardrails", (guardrails_table(s, s.gain),)))
     if s.worth is not None:
         blocks.append(Section("Estimated value", tuple(_value(s))))
     blocks.append(Section("Results by action", (arms_table(s.arms, s.outcome, s.show),)))
@@ -238,17 +240,34 @@ def gains_picture(s: Summary, gain: Improvement) -> d.Intervals:
 
 
 def ladder(gain: Improvement) -> tuple[Candidate, ...]:
-    """Return the candidates from the simplest on; of two with the same policy, the one with the larger proven gain."""
+    """Return the candidates from the simplest on; of two with the same policy, the better one."""
     found: dict[str, Candidate] = {}
     for one in reversed(gain.candidates):
         same = found.setdefault(str(one.policy.to_json()), one)
-        if one.low > same.low:
+        if one is gain.recommended or (one.low > same.low and same is not gain.recommended):
             found[str(one.policy.to_json())] = one
     return tuple(found.values())
 
 
 def _named(s: Summary, candidate: Candidate) -> str:
     return plain(f"{candidate.name}: {s.candidate_words(candidate)}")
+
+
+def guardrails_table(s: Summary, gain: Improvement) -> Table:
+    """Return the guardrails of every candidate, with the bounds on what they limit."""
+    rows = tuple(
+        (
+            plain(s.candidate_words(one)),
+            plain(each.guardrail.spelt),
+            f"{each.estimate:+.3g}",
+            f"{each.low:+.3g} to {each.high:+.3g}",
+            each.state,
+        )
+        for one in reversed(gain.candidates)
+        for each in one.guarded
+    )
+    note = "Differences from control in the units of the metric; these bounds and the proven gains hold together."
+    return Table(("candidate", "guardrail", "estimate", "proven bounds", "state"), rows, note=note)
 
 
 def _leaves_table(s: Summary) -> Table:
@@ -452,7 +471,14 @@ def worth_document(
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
     sure = IN_DOUBT if worth.alarms else sure
     sure += "; assuming that " + "; that ".join(worth.assumptions)
-    blocks = (*alarm_notes(worth.alarms), Section("policy", (Code(policy),)), Table((), tuple(rows)), Text(sure, "dim"))
+    remarks = tuple(Check("", "", check.describe()) for check in worth.checks if check.remark)
+    blocks: tuple[Block, ...] = (
+        *alarm_notes(worth.alarms),
+        Section("policy", (Code(policy),)),
+        Table((), tuple(rows)),
+        *((Checks(remarks),) if remarks else ()),
+        Text(sure, "dim"),
+    )
     return Document("", blocks)
 
 

@@ -9,10 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray
+from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.alarms import by_gravity
-from pacbandits.certificate.certificate import Candidate, Improvement, rounded_down
+from pacbandits.certificate.certificate import (
+    KEPT,
+    VIOLATED,
+    Candidate,
+    GuardedMetric,
+    Improvement,
+    rounded_down,
+)
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain
@@ -284,7 +291,8 @@ class Summary:
         """Return the answer without its alarms and without what to do next."""
         if self.alarms:
             return RESOLVE, self._as_it_stands()
-        return self._what(), self._how_good(), self._how_sure(100 * (1 - self.certificate.delta))
+        sure = self._how_sure(100 * (1 - self.certificate.delta))
+        return self._what(), *self.guardrail_answers(), self._how_good(), sure
 
     def _as_it_stands(self) -> str:
         """Return what the rows suggest if the alarm is ignored."""
@@ -341,6 +349,12 @@ class Summary:
                 f"{self.outcome} by at least {self.show_least(found.low, sign=False)} over "
                 f"{control}{self._ordinarily()}."
             )
+        if (harmful := self._harmful(gain)) is not None:
+            return (
+                f"Recommendation: keep {control}. With {percent:g} % confidence {self.candidate_words(harmful)} raises "
+                f"the mean {self.outcome} by at least {self.show_least(harmful.low, sign=False)}, but it violates a "
+                "guardrail."
+            )
         best = max(gain.candidates, key=lambda one: one.estimate)
         if best.estimate <= 0:
             return f"Recommendation: keep {control}. No gain over it is proven, and no candidate is estimated to gain."
@@ -349,6 +363,11 @@ class Summary:
             f"estimated to bring {self.show_difference(best.estimate, sign=True)}, with {percent:g} % confidence at "
             f"least {self.show_least(best.low)}."
         )
+
+    def _harmful(self, gain: Improvement) -> Candidate | None:
+        """Return the candidate with a proven gain that is not recommended because of a guardrail, if there is one."""
+        barred = [one for one in gain.candidates if one.low > 0 and not one.allowed]
+        return max(barred, key=lambda one: one.low) if barred and gain.recommended is None else None
 
     def _ordinarily(self) -> str:
         """Return the estimate of the gain and the ordinary interval, in parentheses."""
@@ -371,6 +390,22 @@ class Summary:
         """Return a proven difference, rounded down."""
         return self.show_difference(rounded_down(value), sign=sign)
 
+    def guardrail_answers(self) -> tuple[str, ...]:
+        """Return the state of each guardrail for the recommended policy, or for the candidates that violate one."""
+        if self.gain is None or not self.gain.guardrails:
+            return ()
+        found = self.gain.recommended
+        if found is not None:
+            return tuple(f"Guardrail: {_guarded_words(one)}." for one in found.guarded)
+        barred = [one for one in self.gain.candidates if not one.allowed]
+        said = (
+            f"Guardrail of {self.candidate_words(one)}: {_guarded_words(each)}."
+            for one in barred
+            for each in one.guarded
+            if each.state == VIOLATED
+        )
+        return tuple(dict.fromkeys(said))
+
     def next_step(self) -> str:
         """Return what to do next: roll out, run longer and how long, or stop."""
         gain = self.gain
@@ -381,6 +416,8 @@ class Summary:
         control = call(gain.control, self.actions)
         if gain.recommended is not None:
             return f"Next: roll out {self.policy_words}, and keep a small holdout on {control} to watch the gain."
+        if self._harmful(gain) is not None:
+            return "Next: find a variant without the harm, or decide that the gain is worth it and widen the guardrail."
         best = max(gain.candidates, key=lambda one: one.estimate)
         if best.estimate <= 0:
             return f"Next: stop, or test something else; {control} stays."
@@ -473,6 +510,21 @@ class Summary:
         return f"{words}, and {gain}"
 
 
+def _guarded_words(one: GuardedMetric) -> str:
+    """Return a guardrail and its state, with the bound that shows it."""
+    rail, difference = one.guardrail, "difference from control" if not one.guardrail.relative else "difference"
+    upper = rail.side == "<="
+    end = one.high if upper == (one.state != VIOLATED) else one.low
+    side = "at most" if end == one.high else "at least"
+    state = {KEPT: "kept, as is proven", VIOLATED: "violated, as is proven"}.get(
+        one.state, "neither proven nor refuted"
+    )
+    return (
+        f"{plain(rail.spelt)} is {state} ({difference} {side} {end:+.3g}, estimate {one.estimate:+.3g}, limit "
+        f"{one.limit:+.3g})"
+    )
+
+
 def summarise(
     certificate: Certificate,
     log: Log,
@@ -485,16 +537,18 @@ def summarise(
     policies: PolicyClass | None = None,
     control: int | None = None,
     proof: str | None = None,
+    rounds: IntArray | None = None,
 ) -> Summary:
     """Return the summary of a certificate and its log, for a report.
 
     worth: of `measure_worth`. source, outcome: the names of the log and of a reward. ahead, target: how many more rows
     would prove which distance. policies: the class, for the policy's cost if it has a budget. control: the number of
-    the action that the policy is compared with. proof: the name of the certificate's file.
+    the action that the policy is compared with. proof: the name of the certificate's file. rounds (n,): of the rows of
+    the log, if it is a sample of files.
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
-    held_out = rows_held_out(certificate, log)
+    held_out = rows_held_out(certificate, log, rounds=rounds)
     leaves = _leaves(policy, log if held_out is None else held_out, names) if isinstance(policy, TreePolicy) else ()
     if held_out is None:
         of = f"all {log.samples:,} rows, also those that chose the rule, so that these means may flatter it"
@@ -566,7 +620,7 @@ def _checked(certificate: Certificate) -> list[Mark]:
     titles = {"drift": "Did anything change on the way?", "sample ratio": "Do the counts fit the split?"}
     return [
         Mark(
-            "red" if check.alarm else "green" if check.looked else "yellow",
+            "red" if check.alarm else "green" if check.looked and not check.found else "yellow",
             titles[check.kind],
             one_line(check.describe()),
         )

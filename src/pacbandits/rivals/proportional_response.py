@@ -9,9 +9,10 @@
 
 **Source.** Krishnamurthy, Zhan, Athey and Brunskill, "Proportional response: contextual bandits for simple and
 cumulative regret minimization", NeurIPS 2023: ω-RAPR, risk-adjusted proportional response, with β_max = 1/2 as there.
-The integral is taken exactly. Constants (1 before √(αξ), A/√n as the error of a mean set size, A/η as α) are those of
-the authors' experiments, not checked against the text, and else a choice of ours, where the theory has 20 and 3; with
-these it would play all actions alike for as long as any experiment lasts. Theirs takes ξ from a bound on the
+The integral is taken exactly. A/√n as the error of a mean set size and √(ωA/α) as the limit of η are as in what seems
+to be the authors' code, whose α stays A; 1 before √(αξ) and A/η as α are choices of ours, where the theory has 20 and
+3A/η, with which it would play all actions alike for as long as any experiment lasts. None of it was checked against
+the text. Theirs takes ξ from a bound on the
 regression's error, or from a comparison of f̂ with weighted rewards over all policies. Here it is the larger of that
 comparison (at the policies where f̂ and weighted rewards differ most) and of σ̂²/n times the smaller of d + 2√(dL) +
 2L, for least squares in d dimensions, and 2(log|Π| + L), for |Π| averages, with L = log(m²/δ) in round m. It stands in

@@ -19,13 +19,14 @@ from starlette.responses import JSONResponse, Response
 
 from pacbandits.errors import InputError
 from pacbandits.service import asking, steering
-from pacbandits.service.access import REFRESH_SECONDS, Keys, Service, shared_secret
+from pacbandits.service.access import REFRESH_SECONDS, Keys, ProxySignIn, Service, Sessions
 from pacbandits.service.documented import document, errors
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import UNFORESEEN, Gate
 from pacbandits.service.limits import ServiceLimits
-from pacbandits.service.messages import HealthAnswer, Refusal, refusal_of
+from pacbandits.service.messages import HealthAnswer, ReadyAnswer, Refusal, refusal_of
 from pacbandits.service.open_experiments import Shelf
+from pacbandits.service.parts import Watch
 from pacbandits.version import __version__
 
 DESCRIPTION = "Experiments on live traffic that end with a policy and a proof: who gets what, and what came of it."
@@ -38,6 +39,7 @@ def create_app(
     admin_key: str | None = None,
     limits: ServiceLimits | None = None,
     journal: Journal | None = None,
+    proxy: ProxySignIn | None = None,
 ) -> FastAPI:
     """Return the service over the experiments of a database, as an application for any ASGI server.
 
@@ -45,6 +47,7 @@ def create_app(
     admin_key: an admin key besides the stored ones; it is not stored.
     limits: limits on bodies, batches and rates.
     journal: the server log; by default it goes to standard error.
+    proxy: sign-in to the dashboard by a proxy in front of it.
 
     The application's `state.service` is the `Service` that its routes share, with the keys.
     """
@@ -74,14 +77,24 @@ def create_app(
     )
     app.state.service = service
     people = asking.People(service)
-    app.add_middleware(Gate, limits=limits, meters=meters, journal=journal, straight=people.routes())
+    app.add_middleware(
+        Gate, limits=limits, meters=meters, journal=journal, straight=people.routes(), allows=service.keys.allows
+    )
     app.include_router(asking.router_for(people))
     app.include_router(steering.router_for(service))
     app.include_router(_health(service))
     if find_spec(DASHBOARD) is not None:
         pages: Any = import_module(DASHBOARD)
-        secret = shared_secret(shelf.database)
-        app.include_router(pages.router_for(shelf.open, shelf.names, service.keys.scopes_of, secret=secret))
+        sessions = Sessions(shelf.database, service.keys)
+        app.include_router(
+            pages.router_for(
+                shelf.open,
+                shelf.names,
+                sessions,
+                trusted=proxy.read if proxy else None,
+                versions=shelf.versions,
+            )
+        )
     _answer_errors(app)
     document(app)
     return app
@@ -97,7 +110,7 @@ async def _keep_looking(service: Service) -> None:
 
 def _health(service: Service) -> APIRouter:
     router = APIRouter(tags=["health"])
-    well = {"status": "ok", "version": __version__}
+    well, watch = {"status": "ok", "version": __version__}, Watch(service.shelf.database)
 
     async def healthy() -> Response:
         """Return 200 if the server runs."""
@@ -108,21 +121,24 @@ def _health(service: Service) -> APIRouter:
     )
 
     async def ready() -> Response:
-        """Return 200 if the server accepts requests and its database responds."""
+        """Return 200 if the server accepts requests and stores what it answers; warnings name other parts that fail."""
         if service.stopping:
             raise Refusal(503, "the server is being shut down")
-        await run_in_threadpool(service.shelf.names)
-        return JSONResponse(well)
+        parts = await run_in_threadpool(watch.look)
+        if parts.faults:
+            raise Refusal(503, "; ".join(parts.faults))
+        return JSONResponse(well | {"warnings": list(parts.warnings)})
 
     router.get(
         "/readyz",
         summary="Is it ready?",
-        responses={200: {"model": HealthAnswer}, **errors(503)},
+        responses={200: {"model": ReadyAnswer}, **errors(503)},
         response_model=None,
     )(ready)
 
     async def metrics() -> Response:
         """Return the metrics for Prometheus; they name no experiment."""
+        service.meters.show(await run_in_threadpool(watch.look))
         return Response(service.meters.text(), media_type="text/plain; version=0.0.4")
 
     router.get(

@@ -17,7 +17,7 @@ from pacbandits.experiment.assignment_records import Assignment, AssignmentReque
 from pacbandits.schema import Json
 from pacbandits.service.access import Service, parse_either
 from pacbandits.service.documented import STEERING, body, errors
-from pacbandits.service.gate import NOTES, Answering
+from pacbandits.service.gate import NOTES, Answering, Body
 from pacbandits.service.messages import (
     AssignmentAnswer,
     AssignmentAsk,
@@ -37,7 +37,7 @@ _REWARDS = cast(TypeAdapter[RewardAsk | RewardBatch], TypeAdapter(RewardBatch))
 
 
 class People:
-    """The handlers for assignments and rewards; they need a key with scope write."""
+    """The handlers for assignments and rewards; they need a key with scope assign."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -46,10 +46,10 @@ class People:
         """Return both handlers by the last word of their path."""
         return {"assignments": self.assign, "rewards": self.record}
 
-    async def assign(self, request: Scope, name: str, said: bytes) -> bytes:
-        """Answer POST /experiments/NAME/assignments."""
-        grant = await self._service.admit(request, name, "write")
-        asked = parse_either(said, _ASSIGNMENT, _ASSIGNMENTS, b"assignments")
+    async def assign(self, request: Scope, name: str, read: Body) -> bytes:
+        """Answer POST /experiments/NAME/assignments; the body is read once the key is admitted."""
+        grant = await self._service.admit(request, name, "assign")
+        asked = parse_either(await read(), _ASSIGNMENT, _ASSIGNMENTS, b"assignments")
         entries = asked.assignments if isinstance(asked, AssignmentBatch) else [asked]
         self._service.spend(grant, self._count(request, len(entries)))
         writer = await self._service.shelf.writer(name)
@@ -64,10 +64,10 @@ class People:
         told = [{"error": str(m)} if isinstance(m, InputError) else _assigned(m, writer.seal) for m in made]
         return to_json({"assignments": told})
 
-    async def record(self, request: Scope, name: str, said: bytes) -> bytes:
-        """Answer POST /experiments/NAME/rewards."""
-        grant = await self._service.admit(request, name, "write")
-        asked = parse_either(said, _REWARD, _REWARDS, b"rewards")
+    async def record(self, request: Scope, name: str, read: Body) -> bytes:
+        """Answer POST /experiments/NAME/rewards; the body is read once the key is admitted."""
+        grant = await self._service.admit(request, name, "assign")
+        asked = parse_either(await read(), _REWARD, _REWARDS, b"rewards")
         entries = asked.rewards if isinstance(asked, RewardBatch) else [asked]
         self._service.spend(grant, self._count(request, len(entries)))
         writer = await self._service.shelf.writer(name)
@@ -98,7 +98,7 @@ def router_for(people: People) -> APIRouter:
         stored before the response is sent. In a batch, an invalid entry gets an error in its place and is not stored;
         the status is 200 if any entry was assigned.
         """
-        return _response(await people.assign(request.scope, name, await request.body()))
+        return _response(await people.assign(request.scope, name, request.body))
 
     router.post(
         "/experiments/{name}/assignments",
@@ -115,7 +115,7 @@ def router_for(people: People) -> APIRouter:
         that arrives after its window is stored but does not count: the response is 410, or, in a batch, the outcome
         "late".
         """
-        return _response(await people.record(request.scope, name, await request.body()))
+        return _response(await people.record(request.scope, name, request.body))
 
     router.post(
         "/experiments/{name}/rewards",

@@ -9,14 +9,17 @@ from pydantic.json_schema import models_json_schema
 
 from pacbandits.schema import Json
 from pacbandits.service.messages import (
+    AdminKeyAsk,
     AssignmentAsk,
     AssignmentBatch,
+    Deletion,
     ErrorAnswer,
     ExperimentAsk,
     KeyAsk,
     Reason,
     RewardAsk,
     RewardBatch,
+    RotationAsk,
     Withdrawal,
 )
 
@@ -28,16 +31,20 @@ BODIES: tuple[type[BaseModel], ...] = (
     Reason,
     Withdrawal,
     KeyAsk,
+    AdminKeyAsk,
+    RotationAsk,
+    Deletion,
     ExperimentAsk,
 )
 OPEN = ("/healthz", "/readyz", "/metrics")
 _ERRORS = {
-    401: "No key, or one that nobody made.",
+    401: "No key, or one that is not valid.",
     403: "The key does not open this.",
     404: "There is no such experiment, assignment or key.",
     409: "It is not the time for this: the experiment is paused or stopped, or it contradicts what is known.",
     410: "The reward came after its window: it is noted, and does not count.",
     413: "The body, or the batch, is too long.",
+    431: "The header is too long.",
     422: "What was asked is wrong; the sentence says what.",
     429: "Too much at once; Retry-After says when to ask again.",
     503: "The database does not answer, or the server ends; ask again.",

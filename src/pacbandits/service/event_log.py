@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import traceback
 from collections import deque
 from datetime import UTC, datetime
 from typing import TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from pacbandits.errors import one_line
+from pacbandits.experiment.failures import describe_failure
+from pacbandits.service.parts import Parts
 
 # The server log: one JSON object per line, without feature values and keys.
 
@@ -18,6 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 FLUSH_SECONDS = 0.2
 _in_json = json.JSONEncoder(default=str).encode
 MAX_LINES_HELD = 20_000
+MAX_RELAYED_CHARACTERS = 1_000
 
 
 class Journal:
@@ -36,19 +40,31 @@ class Journal:
     def write(self, event: str, **fields: object) -> None:
         """Log an event with its fields."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._put(_in_json({"at": at, "event": event, **fields}))
+
+    def _put(self, line: str) -> None:
         if len(self._lines) >= MAX_LINES_HELD:
             self._lines.popleft()
             self._dropped += 1
-        self._lines.append(_in_json({"at": at, "event": event, **fields}))
+        self._lines.append(line)
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_writing, name="pacbandits journal", daemon=True)
             self._thread.start()
 
     def error(self, event: str, error: BaseException, **fields: object) -> None:
-        """Log an unexpected error with its stack, but without its message, which may contain data."""
-        frames = traceback.extract_tb(error.__traceback__)[-8:]
-        places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
-        self.write(event, error=type(error).__name__, places=places, **fields)
+        """Log an unexpected error with its place, and its reason where that contains no data."""
+        self.write(event, **describe_failure(error), **fields)
+
+    def relay(self, line: str) -> None:
+        """Log a line that another process wrote: as it is if it is JSON, and else as text."""
+        try:
+            told = json.loads(line)
+        except ValueError:
+            told = None
+        if isinstance(told, dict):
+            self._put(line.strip())
+        elif line.strip():
+            self.write("the worker said", text=one_line(line, most=MAX_RELAYED_CHARACTERS))
 
     def close(self) -> None:
         """Write the remaining lines and end the thread."""
@@ -81,6 +97,18 @@ class Journal:
 
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+GAUGES = {  # by the names of the fields of `Parts`
+    "database_up": "1 if the database answers.",
+    "writable": "1 if the database stores what is written.",
+    "clock_skew_seconds": "How far this server's clock is ahead of the database's.",
+    "disk_free_bytes": "Free space beside an SQLite file; NaN for PostgreSQL.",
+    "workers": "Worker processes with a recent heartbeat.",
+    "worker_heartbeat_seconds": "Time since the last heartbeat of any worker process; infinite without one.",
+    "worker_errors": "Errors of experiments that the running workers have met.",
+    "analyses": "Interim analyses that were stored.",
+    "analysis_lag_rows": "Assignments since the last analysis, of the experiment with most of them.",
+    "analysis_lag_ratio": "Assignments in all, relative to those at the last analysis, at most over experiments.",
+}
 ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
 
@@ -114,6 +142,18 @@ class Meters:
         self.commit_seconds = Histogram(
             "pacbandits_commit_seconds", "What one transaction took.", buckets=SECONDS, registry=self._registry
         )
+        self.write_errors = Counter(
+            "pacbandits_write_errors", "Transactions that could not be stored.", registry=self._registry
+        )
+        self.worker_restarts = Counter(
+            "pacbandits_worker_restarts", "Ends of this server's worker process.", registry=self._registry
+        )
+        self._gauges = {
+            name: Gauge(f"pacbandits_{name}", words, registry=self._registry) for name, words in GAUGES.items()
+        }
+        self._states = Gauge(
+            "pacbandits_experiments", "Experiments by their state.", ("state",), registry=self._registry
+        )
 
     def answer(self, route: str, status: int, seconds: float) -> None:
         """Count a response and its duration."""
@@ -127,6 +167,13 @@ class Meters:
     def reward(self, outcome: str) -> None:
         """Count a reward by its outcome: recorded, repeated or late."""
         self._rewards.labels(outcome).inc()
+
+    def show(self, parts: Parts) -> None:
+        """Set the metrics of the parts of the service."""
+        for name, gauge in self._gauges.items():
+            gauge.set(getattr(parts, name))
+        for state, count in parts.states.items():
+            self._states.labels(state).set(count)
 
     def text(self) -> bytes:
         """Return all metrics in the Prometheus text format."""

@@ -18,10 +18,17 @@ from pacbandits.service.messages import Refusal, refusal_of
 
 NOTES = "pacbandits.notes"  # fields of a request for the server log; never feature values
 UNFORESEEN = "something went wrong that should not have; the server's journal says where"
+MAX_DROPPED_BYTES = 2**16
+PREFLIGHT = {  # what a browser may send from the page of another origin, and for how long it may remember that
+    "Access-Control-Allow-Methods": "POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Max-Age": "600",
+}
 _BEFORE = "/experiments/"
 _JSON = (b"content-type", b"application/json")
 
-Answering = Callable[[Scope, str, bytes], Awaitable[bytes]]  # from ASGI scope, experiment name and body to the response
+Body = Callable[[], Awaitable[bytes]]  # reads a request's body
+Answering = Callable[[Scope, str, Body], Awaitable[bytes]]  # from ASGI scope, experiment name and body to the response
 
 
 @dataclass(eq=False)
@@ -31,7 +38,10 @@ class Passage:
     scope, receive, send: its ASGI scope and channels.
     most: maximum length of its body in bytes.
     left: bytes that the body may still have.
+    hold: counts bytes that are held; raises Refusal if those of all requests together are too many.
     status: HTTP status of the response; 0 before there is one.
+    whole: whether all of the body has arrived.
+    origin: the origin of a page whose script may read the response; empty for none.
     """
 
     scope: Scope
@@ -39,12 +49,18 @@ class Passage:
     send: Send
     most: int
     left: int
+    hold: Callable[[int], None]
     status: int = 0
+    whole: bool = False
+    origin: str = ""
 
     async def counted(self) -> Message:
         """Receive the next part of the body; raise Refusal (413) if the body is too long."""
         message = await self.receive()
-        self.left -= len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        self.left -= size
+        self.whole = not message.get("more_body", False)
+        self.hold(size)
         if self.left < 0:
             raise _too_long(self.most)
         return message
@@ -71,6 +87,10 @@ class Passage:
         if self.status:
             return
         named = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
+        if not self.whole and _has_long_body(self.scope):
+            named.append((b"connection", b"close"))  # rather than read a body that nobody needs
+        if self.origin:
+            named += [(b"access-control-allow-origin", self.origin.encode("latin-1")), (b"vary", b"origin")]
         length = (b"content-length", b"%d" % len(body))
         await self.noted({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
         await self.noted({"type": "http.response.body", "body": body})
@@ -84,6 +104,7 @@ class Gate:
     """An ASGI middleware.
 
     straight: handlers of the routes answered here, by the last word of POST /experiments/NAME/WORD.
+    allows: returns whether scripts of pages of an origin may use the routes answered here, by experiment and origin.
     """
 
     def __init__(
@@ -94,9 +115,10 @@ class Gate:
         meters: Meters,
         journal: Journal,
         straight: Mapping[str, Answering],
+        allows: Callable[[str, str], bool],
     ) -> None:
         self._app, self._meters, self._journal, self._straight = app, meters, journal, straight
-        self._most = limits.max_body_bytes
+        self._most, self._limits, self._held, self._allows = limits.max_body_bytes, limits, 0, allows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,13 +126,20 @@ class Gate:
             return
         started = perf_counter()
         scope[NOTES] = {}
-        passage = Passage(scope, receive, send, self._most, self._most)
+        passage = Passage(scope, receive, send, self._most, self._most, self._hold)
         name, word = self._find(scope)
         try:
+            _check_header(scope, self._limits.max_header_bytes)
             if _announced_bytes(scope) > self._most:
                 raise _too_long(self._most)
             if name:
-                await passage.answer(200, await self._straight[word](scope, name, await passage.body()))
+                origin = header_of(scope, b"origin")
+                if origin and self._allows(name, origin):
+                    passage.origin = origin
+                if scope["method"] == "OPTIONS":
+                    await passage.answer(204 if passage.origin else 403, b"", PREFLIGHT if passage.origin else None)
+                    return
+                await passage.answer(200, await self._straight[word](scope, name, passage.body))
             else:
                 await self._app(scope, passage.counted, passage.noted)
         except Exception as error:  # last resort: a message to the client, the place in the server log
@@ -119,6 +148,7 @@ class Gate:
                 self._journal.error("could not answer", error, route=_route(scope))
             await passage.refuse(refusal or Refusal(500, UNFORESEEN))
         finally:
+            self._held -= passage.most - passage.left
             seconds = perf_counter() - started
             route = f"{_BEFORE}{{name}}/{word}" if name else _route(scope)
             self._meters.answer(route, passage.status, seconds)
@@ -131,14 +161,30 @@ class Gate:
                 **scope[NOTES],
             )
 
+    def _hold(self, size: int) -> None:
+        """Count bytes of bodies; raise Refusal (503) if all requests together hold too many."""
+        self._held += size
+        if self._held > self._limits.max_held_bytes:
+            raise Refusal(
+                503, "the server has too many large requests at once; ask again", headers={"Retry-After": "1"}
+            )
+
     def _find(self, scope: Scope) -> tuple[str, str]:
         """Return the experiment and the word of a route answered here; empty texts for any other route."""
         path: str = scope["path"]
-        if scope["method"] == "POST" and path.startswith(_BEFORE):
+        if scope["method"] in ("POST", "OPTIONS") and path.startswith(_BEFORE):
             name, _, word = path[len(_BEFORE) :].partition("/")
             if word in self._straight:
                 return name, word
         return "", ""
+
+
+def header_of(scope: Scope, name: bytes) -> str:
+    """Return the value of a request's header; empty if it has none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return value.decode("latin-1")
+    return ""
 
 
 def _announced_bytes(scope: Scope) -> int:
@@ -146,6 +192,20 @@ def _announced_bytes(scope: Scope) -> int:
         if name == b"content-length":
             return int(value) if value.isdigit() else 0
     return 0
+
+
+def _has_long_body(scope: Scope) -> bool:
+    """Return whether a body may be longer than the server reads and drops to keep the connection."""
+    return _announced_bytes(scope) > MAX_DROPPED_BYTES or any(n == b"transfer-encoding" for n, _ in scope["headers"])
+
+
+def _check_header(scope: Scope, most: int) -> None:
+    """Raise Refusal (431) if the header is too large."""
+    size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+    if size > most:
+        raise Refusal(431, f"the header is longer than {most:,} bytes; send less")
 
 
 def _too_long(most: int) -> Refusal:

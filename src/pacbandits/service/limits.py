@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from time import monotonic
 
 from pacbandits.errors import InputError
@@ -17,6 +17,11 @@ class ServiceLimits:
     rows_per_second: average rate per key of assignments and rewards; any other request counts as one.
     burst_rows: how many of them a key may send at once after a pause.
     max_waiting_rows: assignments and rewards of one experiment waiting to be written; above that, requests get 429.
+    max_connections: open connections; above that, those without a complete request are closed, oldest first.
+    max_header_bytes: size of a request's header.
+    header_seconds, body_seconds: how long a header, and then a body, may take to arrive.
+    max_held_bytes: bodies in memory, of all requests together; above that, requests get 503.
+    max_exports: exports that wait for their turn; one at a time is made.
     """
 
     max_body_bytes: int = 2**24
@@ -24,11 +29,17 @@ class ServiceLimits:
     rows_per_second: float = 50_000.0
     burst_rows: float = 100_000.0
     max_waiting_rows: int = 100_000
+    max_connections: int = 2_000
+    max_header_bytes: int = 2**16
+    header_seconds: float = 10.0
+    body_seconds: float = 60.0
+    max_held_bytes: int = 2**27
+    max_exports: int = 4
 
     def __post_init__(self) -> None:
-        for name in ("max_body_bytes", "max_batch", "rows_per_second", "burst_rows", "max_waiting_rows"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"the limit {name} must be more than 0, got {getattr(self, name)}")
+        for one in fields(self):
+            if not getattr(self, one.name) > 0:
+                raise InputError(f"the limit {one.name} must be more than 0, got {getattr(self, one.name)}")
         if self.burst_rows < self.max_batch:
             raise InputError(
                 f"the limit burst_rows ({self.burst_rows:g}) must let a batch of max_batch ({self.max_batch}) through"
@@ -60,3 +71,7 @@ class Bucket:
             self._tokens -= count
             return 0.0
         return (count - self._tokens) / self.rate
+
+    def charge(self, count: float) -> None:
+        """Take tokens for work that is done already; at most as many as the bucket then lacks after an hour."""
+        self._tokens = max(self._tokens - count, -3600.0 * self.rate)

@@ -12,6 +12,7 @@ from pacbandits.experiment import protocol as rules
 from pacbandits.experiment.assignment_records import Outcome
 from pacbandits.experiment.database import (
     AlreadyThere,
+    ClockSkew,
     Contradiction,
     NotCollecting,
     UnknownAssignment,
@@ -38,20 +39,42 @@ from pacbandits.schema import MAX_TEXT_CHARACTERS, MAX_WHOLE_NUMBER
 
 MAX_CONTEXT_ROWS = 1_000_000
 MAX_WORDS_CHARACTERS = 1_000  # of a name or a spec; the protocol has a lower limit for some
+MAX_LABEL_CHARACTERS, MAX_ORIGINS = 100, 20
+SCOPES = ("assign", "read", "steer")  # of a key of an experiment; write, as before, is assign and read
+SCOPE_PATTERN = r"^(assign|read|steer|write)( (assign|read|steer|write))*$"
+ORIGIN_PATTERN = r"^https?://[A-Za-z0-9.\-\[\]:]+$"
 VISIBLE, NO_NUL = r"^[^\x00-\x1f\x7f]*$", r"^[^\x00]*$"
-KeyScope = Literal["read", "write"]
 
 
 def _text_schema(**more: Any) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", **more})
 
 
+def _check_scope(given: str) -> str:
+    """Return a key's scope; raise InputError if a word of it is none."""
+    words = given.split()
+    if not words or len(words) > len(SCOPES) + 1 or not set(words) <= {*SCOPES, "write"}:
+        raise InputError(f"a scope is one or more of {', '.join(SCOPES)}, with blanks between them, got {plain(given)}")
+    if "write" in words:
+        words += ["assign", "read"]
+    return " ".join(one for one in SCOPES if one in words)
+
+
+def _check_duration(given: str) -> str:
+    read_duration(given, name="it")
+    return given
+
+
 # An experiment's own functions check its limits, so that the service gives the same messages.
-_UNIT_SCHEMA = _text_schema(minLength=1, maxLength=MAX_UNIT_CHARACTERS, pattern=NO_NUL)
+_UNIT_SCHEMA = _text_schema(minLength=1, maxLength=MAX_UNIT_CHARACTERS, pattern=r"^[\x20-\x7e]*$")
 _WHY_SCHEMA = _text_schema(minLength=1, maxLength=MAX_REASON_CHARACTERS, pattern=NO_NUL)
 Unit = Annotated[str, AfterValidator(check_unit), _UNIT_SCHEMA]
 Name = Annotated[str, AfterValidator(check_experiment_name), _text_schema(pattern=NAME_PATTERN)]
 Why = Annotated[str, AfterValidator(check_reason), _WHY_SCHEMA]
+KeyScope = Annotated[str, AfterValidator(_check_scope), _text_schema(pattern=SCOPE_PATTERN)]
+Lasting = Annotated[str, AfterValidator(_check_duration), _text_schema()]
+Label = Annotated[str, StringConstraints(max_length=MAX_LABEL_CHARACTERS, pattern=VISIBLE)]
+Origin = Annotated[str, StringConstraints(max_length=MAX_WORDS_CHARACTERS, pattern=ORIGIN_PATTERN)]
 Words = Annotated[str, StringConstraints(max_length=MAX_WORDS_CHARACTERS, pattern=VISIBLE)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARACTERS, pattern=NO_NUL)]
 Whole = Annotated[int, Field(ge=-MAX_WHOLE_NUMBER, le=MAX_WHOLE_NUMBER)]
@@ -133,11 +156,42 @@ class Withdrawal(Strict):
     reason: Why = Field(description="For the record, which keeps it.")
 
 
-class KeyAsk(Strict):
-    """A request for a new key with the given scope."""
+class Deletion(Strict):
+    """The deletion of an experiment: of all its records and keys."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "read"}]})
-    scope: KeyScope
+    model_config = ConfigDict(json_schema_extra={"examples": [{"confirm": "checkout"}]})
+    confirm: Words = Field(description="The name of the experiment again.")
+
+
+class KeyAsk(Strict):
+    """A request for a new key of an experiment."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"scope": "assign", "label": "shop", "expires": "90 days"}]}
+    )
+    scope: KeyScope = Field(description="One or more of assign, read and steer, with blanks between them.")
+    label: Label = Field("", description="A name for it: the event log names it by that.")
+    expires: Lasting | None = Field(None, description="How long it is valid; without it, until it is withdrawn.")
+    origins: list[Origin] = Field(
+        default_factory=list[str],
+        max_length=MAX_ORIGINS,
+        description="Of pages whose scripts may use it. Such a key is public; its scope must be assign.",
+    )
+
+
+class AdminKeyAsk(Strict):
+    """A request for a new admin key."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"label": "Ada", "expires": "1 year"}]})
+    label: Label = Field("", description="A name for it: the event log names it by that.")
+    expires: Lasting | None = Field(None, description="How long it is valid; without it, until it is withdrawn.")
+
+
+class RotationAsk(Strict):
+    """A request to replace a key by a new one with the same permissions."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grace": "1 hour"}]})
+    grace: Lasting | None = Field(None, description="How long the old key stays valid; without it, not at all.")
 
 
 class LateRewardsRequest(Strict):
@@ -197,6 +251,7 @@ class ExperimentAsk(Strict):
     unknown_labels: UnknownLabels | None = None
     standard: Words | None = None
     holdout: Number | None = None
+    rehearsal: bool | None = Field(None, description="For simulated people; `pacbandits experiment drive` needs it.")
     late: LateRewardsRequest | None = None
     rounds: RoundRule | None = None
     guardrail: GuardrailRequest | None = None
@@ -208,7 +263,7 @@ class ExperimentAsk(Strict):
             InputError: If a setting is invalid.
         """
         named = ("name", "actions", "policies", "epsilon", "delta", "algorithm", "seed", "visits", "unknown_labels")
-        given = {name: getattr(self, name) for name in (*named, "standard", "holdout")}
+        given = {name: getattr(self, name) for name in (*named, "standard", "holdout", "rehearsal")}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.reward_range is not None:
             options["reward_range"] = tuple(self.reward_range)
@@ -300,8 +355,11 @@ class KeyAnswer(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     id: str
-    scope: KeyScope
+    scope: str
     key: str
+    label: str
+    expires: str | None
+    origins: list[str]
 
 
 class ShownKey(BaseModel):
@@ -309,8 +367,12 @@ class ShownKey(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     id: str
-    scope: KeyScope
+    experiment: str | None = Field(description="The experiment it is for; null for an admin key.")
+    scope: str
     created: str
+    label: str
+    expires: str | None
+    origins: list[str]
 
 
 class KeysAnswer(BaseModel):
@@ -339,6 +401,14 @@ class CreatedAnswer(BaseModel):
     seal: SealAnswer
 
 
+class DeletedAnswer(BaseModel):
+    """An experiment was deleted."""
+
+    model_config = ConfigDict(extra="forbid")
+    experiment: str
+    deleted: bool
+
+
 class StatusAnswer(BaseModel):
     """The status of an experiment. The documentation of experiments describes further fields."""
 
@@ -353,11 +423,17 @@ class StatusAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """The server runs, or is ready."""
+    """The server runs."""
 
     model_config = ConfigDict(extra="forbid")
     status: Literal["ok"]
     version: str
+
+
+class ReadyAnswer(HealthAnswer):
+    """The server is ready: what it answers is stored."""
+
+    warnings: list[str] = Field(description="Other parts that fail, such as the worker process.")
 
 
 # Error responses: an HTTP status and a message for each error.
@@ -390,6 +466,8 @@ def refusal_of(error: Exception) -> Refusal | None:
             status = 404
         elif isinstance(error, AlreadyThere | Contradiction | NotCollecting):
             status = 409
+        elif isinstance(error, ClockSkew):
+            status = 503
         return Refusal(status, spell_arguments(str(error)))  # arguments instead of command-line options
     if isinstance(error, SQLAlchemyError):
         return Refusal(503, UNSEEN_DATABASE, headers={"Retry-After": "1"})

@@ -7,17 +7,22 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any, TypeVar
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
+from pacbandits.experiment import database as tables
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
-from pacbandits.experiment.database import Database, UnknownExperiment, read_standing
-from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.database import ClockSkew, Database, UnknownExperiment, read_standing
+from pacbandits.experiment.experiment import Experiment, delete_experiment
+from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import check_experiment_name
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
@@ -33,6 +38,7 @@ MAX_ROWS_A_COMMIT = 1_000
 GATHER_SECONDS = 0.006  # between starts of transactions under concurrent requests: each costs as much as many rows
 SEAL_SECONDS = 1.0  # after which the head of the chain is read again
 CLOSING_SECONDS = 30.0
+MAX_READERS = 4  # threads that read experiments for requests
 
 Assigned = Assignment | InputError
 
@@ -161,7 +167,8 @@ class Writer:
         try:
             answers = store(jobs)
         except Exception as error:  # any error: the requests must be answered, and the thread must continue
-            if not isinstance(error, InputError):
+            if not isinstance(error, InputError) or isinstance(error, ClockSkew):
+                self._meters.write_errors.inc()
                 self._journal.error("could not write", error, rows=rows)
             answers = [error] * len(jobs)
         self._meters.commit_seconds.observe(perf_counter() - started)
@@ -235,10 +242,18 @@ class Shelf:
         self._writers: dict[str, Writer] = {}
         self._readers: dict[str, Experiment] = {}
         self._lock = threading.Lock()
+        self._exports = 0  # of which one is made, and the others wait
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all experiments."""
         return self.database.names()
+
+    def versions(self) -> dict[str, tuple[int, int]]:
+        """Return the numbers of records and analyses of all experiments, by name."""
+        t = tables.standings.c
+        with self.database.reading() as connection:
+            found = connection.execute(sa.select(t.name, t.sequence, t.look)).all()
+        return {row.name: (row.sequence, row.look) for row in found}
 
     def open(self, name: str) -> Experiment:
         """Return an experiment, to read or steer it."""
@@ -254,9 +269,39 @@ class Shelf:
         found = self._writers.get(name)
         return found if found is not None else await run_in_threadpool(self._start, name, asyncio.get_running_loop())
 
+    # Threads of their own: readers must not keep assignments from theirs. Made on first use, within the event loop.
+
+    @cached_property
+    def _readers_at_once(self) -> CapacityLimiter:
+        return CapacityLimiter(MAX_READERS)
+
+    @cached_property
+    def _exports_at_once(self) -> CapacityLimiter:
+        return CapacityLimiter(1)
+
     async def ask(self, name: str, question: Callable[[Experiment], Result]) -> Result:
         """Call a slow function of an experiment in a thread and return its result."""
-        return await run_in_threadpool(lambda: question(self.open(name)))
+        return await run_sync(lambda: question(self.open(name)), limiter=self._readers_at_once)
+
+    async def export(self, name: str, write: Callable[[Experiment], Result]) -> Result:
+        """Call a function that exports an experiment, one at a time; raise Refusal (429) if too many wait."""
+        if self._exports > self._limits.max_exports:
+            raise Refusal(429, "too many exports are waiting; ask again later", headers={"Retry-After": "10"})
+        self._exports += 1
+        try:
+            return await run_sync(lambda: write(self.open(name)), limiter=self._exports_at_once)
+        finally:
+            self._exports -= 1
+
+    def delete(self, name: str) -> None:
+        """Delete an experiment for good."""
+        _check_name(name)
+        delete_experiment(self.database, name)
+        with self._lock:
+            self._readers.pop(name, None)
+            writer = self._writers.pop(name, None)
+        if writer is not None:
+            writer.close()
 
     def close(self) -> None:
         """Write the accepted jobs and close the database."""

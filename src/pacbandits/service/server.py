@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
@@ -19,16 +19,19 @@ from types import FrameType
 
 import numpy as np
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from pacbandits.allocation import load_machine_code
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import worker
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.records import Contexts
-from pacbandits.service.access import ADMIN_KEY_VARIABLE, Keys, Service
+from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, ProxySignIn, Service
 from pacbandits.service.application import create_app
-from pacbandits.service.event_log import Journal
+from pacbandits.service.connections import guarded, raise_descriptor_limit
+from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 
 # The worker process, which closes rounds, analyses and designs: started, restarted and ended by the server.
@@ -42,8 +45,8 @@ HEALTHY_SECONDS = 60.0  # a worker that ran longer is restarted after the shorte
 class Supervised:
     """A worker process for a database, restarted whenever it ends, until `close`."""
 
-    def __init__(self, database: str, *, journal: Journal) -> None:
-        self._database, self._journal = database, journal
+    def __init__(self, database: str, *, journal: Journal, meters: Meters) -> None:
+        self._database, self._journal, self._meters = database, journal, meters
         self._over = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._keep_running, name="pacbandits supervisor", daemon=True)
@@ -68,9 +71,14 @@ class Supervised:
             self._process = start_worker(self._database)
             if self._over.is_set():  # closed while the worker was starting
                 self._process.terminate()
+            if self._process.stderr is not None:
+                with self._process.stderr as lines:
+                    for line in lines:
+                        self._journal.relay(line.decode("utf-8", "replace"))
             code = self._process.wait()
             if self._over.is_set():
                 return
+            self._meters.worker_restarts.inc()
             self._journal.write("the worker ended", code=code)
             pause = (
                 FIRST_PAUSE_SECONDS
@@ -89,6 +97,7 @@ def start_worker(database: str) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", worker.__name__, "--parent", str(os.getpid())],
         env=os.environ | {worker.DATABASE_VARIABLE: database},
         stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,  # whatever it writes there becomes lines of the server log
         # Its own process group: a keyboard interrupt goes to the server, which then ends the worker. Not its own
         # session: Linux divides CPU time between sessions first, so niceness would have no effect.
         process_group=0,
@@ -136,18 +145,19 @@ def serve(asked: Serving) -> None:
 def _serve(asked: Serving, listening: socket.socket) -> None:
     journal = Journal()
     admin = os.environ.get(ADMIN_KEY_VARIABLE) or None
-    app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal)
+    proxy = ProxySignIn.from_environment(os.environ)
+    app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal, proxy=proxy)
     service: Service = app.state.service
-    if not service.keys.has_admin:
-        key, _ = service.keys.make("", "admin")
-        print(f"the admin's key, shown only now: {key}")
+    _settle_admin(service.keys, from_environment=admin is not None)
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
     url = f"http://{host}:{listening.getsockname()[1]}"
     _prepare()
+    threading.Thread(target=load_machine_code, name="pacbandits kernels", daemon=True).start()
+    limits = replace(asked.limits, max_connections=raise_descriptor_limit(asked.limits))
     config = uvicorn.Config(
         app,
         loop="uvloop" if find_spec("uvloop") else "auto",
-        http="httptools" if find_spec("httptools") else "auto",
+        http=guarded(AutoHTTPProtocol, limits),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -156,7 +166,8 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    worker = Supervised(service.shelf.database.full_url, journal=journal) if asked.worker else None
+    url_of_database = service.shelf.database.full_url
+    worker = Supervised(url_of_database, journal=journal, meters=service.meters) if asked.worker else None
     print(f"serving on {url}", flush=True)
     visitors = _demonstrate(asked.database, url) if asked.demo else None
     # uvicorn handles signals while it runs, and raises them again when it is done; by then there is nothing left to do.
@@ -169,6 +180,17 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
             visitors.terminate()
         if worker is not None:
             worker.close()
+
+
+def _settle_admin(keys: Keys, *, from_environment: bool) -> None:
+    """Print a new admin key if there is none; with one from the environment, withdraw that of the first start."""
+    if not keys.has_admin:
+        print(f"the admin's key, shown only now: {keys.make('', ADMIN, label=FIRST_START)[0]}")
+    elif from_environment:
+        for one in keys.of(""):
+            if one.label == FIRST_START:
+                keys.withdraw(one.id)
+                print(f"the admin's key of the first start, pb_{one.id}_…, is withdrawn: {ADMIN_KEY_VARIABLE} is used")
 
 
 def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
@@ -250,17 +272,20 @@ def demo_protocol() -> ExperimentProtocol:
         epsilon=0.05,
         seed=SEED,
         holdout=0.05,
+        rehearsal=True,
         late=LateRule("window", window_seconds=30),
         guardrail=GuardrailRule("complaint", 0.05),
     )
 
 
 def prepare(path: str | Path) -> str:
-    """Create the demonstration's experiment in a database, unless it exists; return a new key with scope write."""
+    """Create the demonstration's experiment in a database, unless it exists; return a new key to assign and read."""
     database = Database(path, create=True)
     if NAME not in database.names():
         Experiment.create(database, demo_protocol())
-    return Keys(database).make(NAME, "write")[0]
+    elif not Experiment.open(database, NAME).protocol.rehearsal:
+        raise InputError(f"the experiment '{NAME}' is not a demonstration; name another file with --database")
+    return Keys(database).make(NAME, "assign read")[0]
 
 
 def drive(url: str, key: str, path: str | Path) -> subprocess.Popen[bytes]:

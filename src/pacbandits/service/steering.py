@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,17 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from pacbandits.errors import InputError, plain
+from pacbandits.experiment.database import spell
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.protocol import read_duration
 from pacbandits.schema import Json, json_text
-from pacbandits.service.access import Grant, Scope, Service, parse
+from pacbandits.service.access import ADMIN, SCOPES, Grant, Service, parse
 from pacbandits.service.documented import READING, STEERING, body, errors
 from pacbandits.service.messages import (
+    AdminKeyAsk,
     CreatedAnswer,
+    DeletedAnswer,
+    Deletion,
     ExperimentAsk,
     KeyAnswer,
     KeyAsk,
@@ -29,6 +33,7 @@ from pacbandits.service.messages import (
     NamesAnswer,
     Reason,
     Refusal,
+    RotationAsk,
     SealAnswer,
     ShownKey,
     StatusAnswer,
@@ -36,8 +41,8 @@ from pacbandits.service.messages import (
 )
 
 PARQUET = "application/vnd.apache.parquet"
-_EXPERIMENT = TypeAdapter(ExperimentAsk)
-_KEY = TypeAdapter(KeyAsk)
+_EXPERIMENT, _DELETION = TypeAdapter(ExperimentAsk), TypeAdapter(Deletion)
+_KEY, _ADMIN_KEY, _ROTATION = TypeAdapter(KeyAsk), TypeAdapter(AdminKeyAsk), TypeAdapter(RotationAsk)
 
 
 def router_for(service: Service) -> APIRouter:
@@ -52,14 +57,13 @@ def router_for(service: Service) -> APIRouter:
 
 def _add_creating(router: APIRouter, service: Service) -> None:
     async def create(request: Request) -> Response:
-        """Create an experiment. Needs the admin key. The response has two keys for it, shown only once."""
+        """Create an experiment. Needs the admin key. The response has a key for each scope, shown only once."""
         service.spend(await service.admit_admin(request.scope), 1)
         asked = parse(await request.body(), _EXPERIMENT)
 
         def make() -> Json:
             seal = Experiment.create(service.shelf.database, asked.protocol()).seal().to_json()
-            scopes: tuple[Scope, ...] = ("read", "write")
-            made = [service.keys.make(asked.name, scope) for scope in scopes]
+            made = [service.keys.make(asked.name, scope) for scope in SCOPES]
             return {"experiment": asked.name, "keys": [_with_secret(*one) for one in made], "seal": seal}
 
         return _answer(await run_in_threadpool(make), status=201)
@@ -81,6 +85,25 @@ def _add_creating(router: APIRouter, service: Service) -> None:
         found = await run_in_threadpool(service.shelf.names)
         return _answer({"experiments": [name for name in found if grant.opens(name, "read")]})
 
+    async def delete(name: str, request: Request) -> Response:
+        """Delete an experiment with all its records and keys, for good. Needs an admin key and the name again."""
+        service.spend(await service.admit_admin(request.scope), 1)
+        asked = parse(await request.body(), _DELETION)
+        if asked.confirm != name:
+            raise Refusal(422, f"'confirm' must be '{plain(name)}', the name of what is deleted for good")
+        await run_in_threadpool(service.shelf.delete, name)
+        await run_in_threadpool(service.keys.refresh)
+        return _answer({"experiment": name, "deleted": True})
+
+    router.delete(
+        "/experiments/{name}",
+        summary="Delete an experiment",
+        tags=["experiments"],
+        responses={200: {"model": DeletedAnswer}, **STEERING},
+        openapi_extra=body(Deletion),
+        response_model=None,
+    )(delete)
+
     router.get(
         "/experiments",
         summary="List experiments",
@@ -93,8 +116,8 @@ def _add_creating(router: APIRouter, service: Service) -> None:
 def _add_looking(router: APIRouter, service: Service) -> None:
     def add(path: str, summary: str, words: str, model: Any, look: Callable[[Experiment], Json]) -> None:
         async def answer(name: str, request: Request) -> Response:
-            service.spend(await service.admit(request.scope, name, "read"), 1)
-            return _answer(await service.shelf.ask(name, look))
+            grant = await service.admit(request.scope, name, "read")
+            return _answer(await service.look(grant, name, look))
 
         router.add_api_route(
             path,
@@ -117,7 +140,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
 
     async def export(name: str, request: Request) -> Response:
         """Export the event log as a Parquet file that `pacbandits certify` and `pacbandits verify` read."""
-        service.spend(await service.admit(request.scope, name, "read"), 1)
+        grant = await service.admit(request.scope, name, "read")
 
         def write(experiment: Experiment) -> Path:
             with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
@@ -129,7 +152,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
                 raise
             return path
 
-        path = await service.shelf.ask(name, write)
+        path = await service.look(grant, name, write, export=True)
         return FileResponse(
             path, media_type=PARQUET, filename="experiment.parquet", background=BackgroundTask(path.unlink)
         )
@@ -145,15 +168,16 @@ def _add_looking(router: APIRouter, service: Service) -> None:
 
 
 def _add_steering(router: APIRouter, service: Service) -> None:
-    def add(word: str, summary: str, words: str, model: Any, steer: Callable[[Experiment, Any], object]) -> None:
+    def add(word: str, summary: str, words: str, model: Any, steer: Callable[[Experiment, Any, str], object]) -> None:
         adapter: TypeAdapter[Any] = TypeAdapter(model)
 
         async def answer(name: str, request: Request) -> Response:
-            service.spend(await service.admit(request.scope, name, "write"), 1)
+            grant = await service.admit(request.scope, name, "steer")
+            service.spend(grant, 1)
             asked = parse(await request.body(), adapter)
 
             def do(experiment: Experiment) -> Json:
-                steer(experiment, asked)
+                steer(experiment, asked, grant.who)
                 return experiment.status().to_json()
 
             return _answer(await service.shelf.ask(name, do))
@@ -176,79 +200,118 @@ def _add_steering(router: APIRouter, service: Service) -> None:
         "Pause",
         "No new units are assigned; with sticky visits known units keep their action.",
         Reason,
-        lambda e, a: e.pause(a.reason),
+        lambda e, a, by: e.pause(a.reason, by=by),
     )
-    add("resume", "Resume", "Take people in again.", Reason, lambda e, a: e.resume(a.reason))
-    add("stop", "Stop", "For good.", Reason, lambda e, a: e.stop(a.reason))
+    add("resume", "Resume", "Take people in again.", Reason, lambda e, a, by: e.resume(a.reason, by=by))
+    add("stop", "Stop", "For good.", Reason, lambda e, a, by: e.stop(a.reason, by=by))
     words = "Play an action no more, at once. What that costs is stated with the claim."
-    add("withdraw", "Withdraw an action", words, Withdrawal, lambda e, a: e.withdraw(a.action, a.reason))
+    add("withdraw", "Withdraw an action", words, Withdrawal, lambda e, a, by: e.withdraw(a.action, a.reason, by=by))
     words = "Close the round now; the next one is designed from what is known."
-    add("close-round", "Close the round", words, Reason, lambda e, a: e.close_round(a.reason))
+    add("close-round", "Close the round", words, Reason, lambda e, a, by: e.close_round(a.reason, by=by))
 
 
 def _add_keys(router: APIRouter, service: Service) -> None:
     at = "/experiments/{name}/keys"
 
-    async def admit(request: Request, name: str) -> None:
+    async def admit(request: Request, name: str | None = None) -> None:
         service.spend(await service.admit_admin(request.scope), 1)
-        await service.shelf.ask(name, lambda _: None)  # raises if there is no such experiment
+        if name is not None:
+            await service.shelf.ask(name, lambda _: None)  # raises if there is no such experiment
+
+    async def change(change: Callable[[], Any]) -> Any:
+        try:
+            return await run_in_threadpool(change)
+        except InputError as error:
+            raise Refusal(404, str(error)) from None
 
     async def make(name: str, request: Request) -> Response:
-        """Create a key for an experiment, shown only once. Needs the admin key."""
+        """Create a key for an experiment, shown only once. Needs an admin key."""
         await admit(request, name)
         asked = parse(await request.body(), _KEY)
-        return _answer(_with_secret(*await run_in_threadpool(service.keys.make, name, asked.scope)), status=201)
-
-    router.post(
-        at,
-        status_code=201,
-        summary="Make a key",
-        tags=["keys"],
-        responses={201: {"model": KeyAnswer}, **STEERING},
-        openapi_extra=body(KeyAsk),
-        response_model=None,
-    )(make)
+        if asked.origins and asked.scope != "assign":
+            raise Refusal(422, f"a key with origins is public; its scope must be assign, not {asked.scope}")
+        seconds, origins = _seconds(asked.expires), " ".join(asked.origins)
+        made = await run_in_threadpool(
+            lambda: service.keys.make(name, asked.scope, label=asked.label, seconds=seconds, origins=origins)
+        )
+        return _answer(_with_secret(*made), status=201)
 
     async def keys(name: str, request: Request) -> Response:
-        """List the keys of an experiment, without their secrets. Needs the admin key."""
+        """List the keys of an experiment, without their secrets. Needs an admin key."""
         await admit(request, name)
         return _answer({"keys": [_without_secret(grant) for grant in service.keys.of(name)]})
 
-    router.get(
-        at,
-        summary="List keys",
-        tags=["keys"],
-        responses={200: {"model": KeysAnswer}, **READING},
-        response_model=None,
-    )(keys)
-
     async def withdraw(name: str, identity: str, request: Request) -> Response:
-        """Revoke a key: at once on this server, within seconds on others. Needs the admin key."""
+        """Revoke a key: at once on this server, within seconds on others. Needs an admin key."""
         await admit(request, name)
-        if not identity.isalnum():
-            raise Refusal(404, f"there is no key '{plain(identity)}'")
-        try:
-            grant = await run_in_threadpool(lambda: service.keys.withdraw(identity, experiment=name))
-        except InputError as error:
-            raise Refusal(404, str(error)) from None
-        return _answer(_without_secret(grant))
+        return _answer(_without_secret(await change(lambda: service.keys.withdraw(identity, experiment=name))))
 
-    router.delete(
-        at + "/{identity}",
-        summary="Withdraw a key",
-        tags=["keys"],
-        responses={200: {"model": ShownKey}, **READING},
-        response_model=None,
-    )(withdraw)
+    async def make_admin(request: Request) -> Response:
+        """Create an admin key, shown only once. Needs an admin key."""
+        await admit(request)
+        asked = parse(await request.body(), _ADMIN_KEY)
+        seconds = _seconds(asked.expires)
+        made = await run_in_threadpool(lambda: service.keys.make("", ADMIN, label=asked.label, seconds=seconds))
+        return _answer(_with_secret(*made), status=201)
+
+    async def all_keys(request: Request) -> Response:
+        """List all keys: of every experiment, and admin keys. Needs an admin key."""
+        await admit(request)
+        return _answer({"keys": [_without_secret(grant) for grant in service.keys.of()]})
+
+    async def withdraw_any(identity: str, request: Request) -> Response:
+        """Revoke any key, also an admin key: at once on this server, within seconds on others. Needs an admin key."""
+        await admit(request)
+        return _answer(_without_secret(await change(lambda: service.keys.withdraw(identity))))
+
+    async def rotate(identity: str, request: Request) -> Response:
+        """Replace a key by a new one with the same permissions, shown only once. Needs an admin key."""
+        await admit(request)
+        grace = _seconds(parse(await request.body(), _ROTATION).grace) or 0.0
+        return _answer(
+            _with_secret(*await change(lambda: service.keys.rotate(identity, grace_seconds=grace))), status=201
+        )
+
+    made, shown, listed = ({"model": one} for one in (KeyAnswer, ShownKey, KeysAnswer))
+    routes: tuple[tuple[str, str, Any, str, Any, Json], ...] = (
+        ("POST", at, make, "Make a key", {201: made, **STEERING}, body(KeyAsk)),
+        ("GET", at, keys, "List keys", {200: listed, **READING}, {}),
+        ("DELETE", at + "/{identity}", withdraw, "Withdraw a key", {200: shown, **READING}, {}),
+        ("POST", "/keys", make_admin, "Make an admin key", {201: made, **STEERING}, body(AdminKeyAsk)),
+        ("GET", "/keys", all_keys, "List all keys", {200: listed, **READING}, {}),
+        ("DELETE", "/keys/{identity}", withdraw_any, "Withdraw any key", {200: shown, **READING}, {}),
+        ("POST", "/keys/{identity}/rotate", rotate, "Rotate a key", {201: made, **STEERING}, body(RotationAsk)),
+    )
+    for method, path, answer, summary, responses, extra in routes:
+        router.add_api_route(
+            path,
+            answer,
+            methods=[method],
+            status_code=201 if 201 in responses else 200,
+            summary=summary,
+            tags=["keys"],
+            responses=responses,
+            openapi_extra=extra,
+            response_model=None,
+        )
+
+
+def _seconds(lasting: str | None) -> float | None:
+    return None if lasting is None else read_duration(lasting, name="it")
 
 
 def _with_secret(key: str, grant: Grant) -> Json:
-    return {"id": grant.id, "scope": grant.scope, "key": key}
+    return {"id": grant.id, "scope": grant.scope, "key": key, **_limits_of(grant)}
 
 
 def _without_secret(grant: Grant) -> Json:
-    created = datetime.fromtimestamp(grant.created / 1e6, UTC).isoformat(timespec="seconds")
-    return {"id": grant.id, "scope": grant.scope, "created": created}
+    about = {"id": grant.id, "experiment": grant.experiment or None, "scope": grant.scope}
+    return about | {"created": spell(grant.created), **_limits_of(grant)}
+
+
+def _limits_of(grant: Grant) -> Json:
+    expires = spell(grant.expires) if grant.expires else None
+    return {"label": grant.label, "expires": expires, "origins": grant.origins.split()}
 
 
 def _answer(value: Json, *, status: int = 200) -> Response:

@@ -12,22 +12,29 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
+from pacbandits.arrays import as_read
 from pacbandits.certificate.certificate import Claim
-from pacbandits.checks import function, instance, random_numbers
+from pacbandits.checks import function, instance, path_of, random_numbers
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError, plain
-from pacbandits.policies import class_from_json, class_to_json
+from pacbandits.policies import class_to_json
 from pacbandits.policies.base import PolicyClass, Searches, check_class, check_memory
 from pacbandits.problems import Problem, load_problem
 from pacbandits.records import Chosen, Contexts, Log
-from pacbandits.records.log import digest
-from pacbandits.schema import Json, json_object, whole_number, whole_numbers
+from pacbandits.records.log import digest, digest_contexts, digest_log
+from pacbandits.schema import Fields, Json, whole_number
 from pacbandits.simulation.play_loop import Refusal, Step, play_rounds
 from pacbandits.trials.protocol import Algorithm, Plan, Setting, State, check_steps
-from pacbandits.trials.saved_state import pack_state, read_notes, read_state
-from pacbandits.trials.state_folder import StateFolder
-from pacbandits.trials.state_json import describe_algorithm, is_built_in
+from pacbandits.trials.saved_state import (
+    StateFile,
+    describe_algorithm,
+    entries_of,
+    read_rows,
+    read_start,
+    replay,
+    usable,
+)
 from pacbandits.trials.trial import Trial, TrialState
 
 # Progress and result of a run.
@@ -126,165 +133,80 @@ class Run:
         }
 
 
-# Save and restore the state of a random number generator, with checks that numpy does not make.
-
-
-# The largest value of each number by numpy's name for it; larger values of some make generators read foreign memory.
-MAX_VALUES: dict[str, int] = {
-    "pos": 624,
-    "buffer_pos": 4,
-    "has_uint32": 1,
-    "uinteger": 2**32 - 1,
-    "state": 2**128 - 1,
-    "inc": 2**128 - 1,
-}
-MAX_OTHER_VALUE = 2**64 - 1
-
-
-def random_state(rng: np.random.Generator) -> Json:
-    """Return the state of a generator as JSON-compatible values."""
-    return _lists(rng.bit_generator.state)
-
-
-def set_random_state(rng: np.random.Generator, value: object) -> None:
-    """Set the state of a generator; raise InputError unless `random_state` can have returned it."""
-    given = json_object(value, name="the state of its random numbers")
-    own = cast(Json, rng.bit_generator.state)
-    if given.get("bit_generator") != own["bit_generator"]:
-        raise InputError("another kind of random numbers was drawn")
-    checked = _checked(given, own, name="the state of its random numbers")
-    rng.bit_generator.state = checked
-    if random_state(rng) != given:
-        raise InputError("the state of its random numbers is none that they can be in")
-
-
-def _checked(given: Json, own: Json, *, name: str) -> Json:
-    """Return the given values, checked against and in the form of a state of the same kind of generator."""
-    if given.keys() != own.keys():
-        raise InputError(f"{name} must hold {', '.join(own)}, and nothing else")
-    out: Json = {}
-    for part, like in own.items():
-        value, called = given[part], f"the {part} in {name}"
-        if isinstance(like, dict):
-            out[part] = _checked(json_object(value, name=called), cast(Json, like), name=called)
-        elif isinstance(like, np.ndarray):
-            array = cast(np.ndarray[Any, Any], like)
-            largest = int(np.iinfo(array.dtype).max)
-            listed = whole_numbers(value, name=called, shortest=array.size, longest=array.size, most=largest)
-            out[part] = np.array(listed, dtype=array.dtype)
-        elif isinstance(like, str):
-            out[part] = like
-        else:
-            most: int = MAX_VALUES.get(part, MAX_OTHER_VALUE)
-            out[part] = whole_number(value, name=called, most=most)
-    return out
-
-
-def _lists(value: Any) -> Any:
-    """Return the same value with lists for arrays."""
-    if isinstance(value, dict):
-        return {str(name): _lists(part) for name, part in cast(dict[Any, Any], value).items()}
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-# Runs whose state is saved in a folder after every round, and that resume from it.
+# Runs that are saved in a file after every round, and resume from it.
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """A run whose state is saved in a folder, which must be held from before `resume` until after the last `keep`.
+class SavedRun:
+    """A run that is saved in a file.
 
-    folder: where it is saved.
-    algorithm, policies: of the run.
-    asked: the inputs that must be equal when a run is resumed there.
-    rng: the generator of all random draws.
+    file: the open file.
+    algorithm: of the run.
+    asked: inputs that must be the same when the run is resumed, by their names in messages.
     """
 
-    folder: StateFolder
+    file: StateFile
     algorithm: Trial
-    policies: PolicyClass
-    asked: dict[str, Any]
-    rng: np.random.Generator
-
-    @classmethod
-    def checked(
-        cls,
-        folder: StateFolder,
-        algorithm: Algorithm[Any],
-        problem: Problem,
-        policies: PolicyClass,
-        rng: np.random.Generator,
-        *,
-        asked: Mapping[str, Any],
-    ) -> Kept:
-        """Return a `Kept`; raise InputError, before anything is played, if its state could not be saved.
-
-        asked: inputs in addition to the problem and the algorithm, by their names in messages.
-        """
-        if not isinstance(algorithm, Trial):
-            raise InputError(
-                f"the state of {algorithm.name} cannot be kept, only that of a trial: coda, uniform, or your own that "
-                "extends Trial"
-            )
-        class_to_json(policies)
-        describe_algorithm(algorithm)
-        before = {
-            "problem": problem.name,
-            "problem's digest": _contents(problem)[:12],
-            "algorithm": algorithm.name,
-            **asked,
-        }
-        return cls(folder, algorithm, policies, before, rng)
+    asked: Mapping[str, Any]
 
     def keep(self, state: State) -> None:
-        """Save the state and that of the random numbers."""
+        """Save a state, whose rounds but the last are in the file."""
         assert isinstance(state, TrialState)
-        notes = {"asked": self.asked, "random": random_state(self.rng)}
-        packed = pack_state(self.algorithm, state, notes=notes)
-        self.folder.replace(packed.state, packed.tables)
+        first = state.round_number
+        self.file.replace(entries_of(self.algorithm, state, first=first, notes={"asked": self.asked}), first=first)
 
-    def resume(self) -> State | None:
-        """Return the state in the folder, if any, with the random numbers set to their saved state."""
-        if not self.folder.holds_state():
-            if tables := [name for name in self.folder.tables() if name.startswith("log")]:
-                raise InputError(f"{self.folder} holds a {tables[0]} but no saved state; take another folder")
-            return None
-        self._check_asked()
-        own = None if is_built_in(self.algorithm) else self.algorithm
-        saved = read_state(self.folder, model=self.algorithm.model, policies=self.policies, algorithm=own)
-        self._check_options(saved.algorithm)
-        try:
-            set_random_state(self.rng, saved.notes.get("random"))
-        except InputError as error:
-            raise self._other(str(error)) from None
-        return saved.state
+    def resume(self, start: TrialState, problem: Problem, rng: np.random.Generator) -> TrialState:
+        """Return the state in the file; a new file begins with the starting state.
 
-    def _check_asked(self) -> None:
-        """Raise unless the folder's run had the same inputs and class."""
-        notes, described = read_notes(self.folder)
-        before: object = notes.get("asked")
-        if not isinstance(before, dict) or cast(Json, before).keys() != self.asked.keys():
-            raise InputError(f"{self.folder} holds a state that no run has left there; take another folder")
-        for name, new in self.asked.items():
-            old = cast(Json, before)[name]
-            if old != new:
-                raise self._other(f"its {name} was {plain(old)}, and is {plain(new)} now")
-        try:
-            class_from_json(described, self.policies)
-        except InputError:
-            raise self._other("its policy class was another") from None
+        The rows of each round are drawn again, so that the generator is where it was when the run stopped.
+        """
+        entries = self.file.entries()
+        if not entries:
+            self.keep(start)
+            return start
+        self._check_same(read_start(self.file.path, entries[0]), start.policies)
+        other = "it was begun with other random numbers (pass its seed, or a generator as it was at the start)"
 
-    def _check_options(self, saved: Trial) -> None:
-        """Raise unless the folder's algorithm had the same options."""
-        before, now = describe_algorithm(saved), describe_algorithm(self.algorithm)
-        for name in now:
-            if before.get(name) != now[name]:
-                raise self._other(f"its {name} was {plain(before.get(name))}, and is {plain(now[name])} now")
+        def draw_again(plan: Plan, log: Log) -> None:
+            again = problem.interact(plan.sampler, samples=plan.samples, rng=rng, round_number=plan.round_number - 1)
+            if digest_log(again) != digest_log(log):
+                raise InputError(other)
 
-    def _other(self, difference: str) -> InputError:
-        return InputError(
-            f"{self.folder} holds another run: {difference}; take another folder, or the same options as before"
+        with usable(self.file.path):
+            if digest_contexts(read_rows(Contexts, entries[0])) != digest_contexts(start.contexts):
+                raise InputError(other)
+            return replay(self.algorithm, start, entries[1:], check=draw_again)
+
+    def _check_same(self, start: Fields, policies: PolicyClass) -> None:
+        """Raise unless the run of the file had the same inputs, options and class; start: the fields of its entry 0."""
+        path, asked = self.file.path, start.json_object("notes").get("asked")
+        if not isinstance(asked, dict) or cast(Json, asked).keys() != self.asked.keys():
+            raise InputError(f"{path} holds a state that no run has left there; take another file")
+        before = cast(Json, asked) | start.json_object("algorithm")
+        now = as_read(dict(self.asked)) | describe_algorithm(self.algorithm)
+        changes = [
+            f"{name} was {plain(before.get(name))}, and is {plain(now.get(name))} now"
+            for name in before | now
+            if before.get(name) != now.get(name)
+        ]
+        if start["class"] != as_read(class_to_json(policies)):
+            changes.append("policy class was another")
+        if changes:
+            raise InputError(
+                f"{path} holds another run: its {changes[0]}; take another file, or the same options as before"
+            )
+
+
+def _check_saveable(algorithm: Algorithm[Any], policies: PolicyClass) -> Trial:
+    """Return the algorithm; raise InputError, before a file is made, if its states cannot be saved."""
+    if not isinstance(algorithm, Trial):
+        raise InputError(
+            f"the state of {algorithm.name} cannot be kept, only that of a trial: coda, uniform, or your own that "
+            "extends Trial"
         )
+    class_to_json(policies)
+    describe_algorithm(algorithm)
+    return algorithm
 
 
 def _contents(problem: Problem) -> str:
@@ -310,7 +232,7 @@ def run(
     rng: np.random.Generator | int,
     max_samples: int | None = None,
     offline_contexts: int | None = None,
-    state: str | Path | StateFolder | None = None,
+    state: str | Path | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Run:
@@ -323,8 +245,8 @@ def run(
     rng: a generator, or a seed for one.
     max_samples: no round is begun that would exceed it.
     offline_contexts: the number of contexts the algorithm sees beforehand; if None, it knows their distribution.
-    state: a folder in which a trial's state is saved after every round; a run begun there is resumed as if it had never
-        stopped, also with another max_samples, with its random number generator. The folder is locked meanwhile.
+    state: a file in which a trial is saved after every round; a run begun there is resumed as if it had never stopped,
+        also with another max_samples. A generator must be given as it was at the start. The file is locked meanwhile.
     watch: is called with each `Stage` of the run.
     options: of an algorithm given by name.
 
@@ -355,24 +277,28 @@ def run(
             raise InputError(f"{made.name} was made already; give '{next(iter(options))}' to it, not to run")
         epsilon = check_epsilon(_agreed(made, "epsilon", epsilon))
         delta = check_delta(_agreed(made, "delta", delta))
-    with ExitStack() as folders:
-        kept, first = None, None
+    with ExitStack() as files:
+        saved = None
         if state is not None:
-            asked = {"epsilon": epsilon, "delta": delta, "seed": seed, "number of offline contexts": offline_contexts}
-            folder = StateFolder.at(state, name="state")
-            kept = Kept.checked(folder, made, problem, chosen, rng, asked=asked)
-            folders.enter_context(folder.held())
+            path, trial = path_of(state, name="state"), _check_saveable(made, chosen)
+            asked = {
+                "problem": problem.name,
+                "problem's digest": _contents(problem)[:12],
+                "algorithm": made.name,
+                "epsilon": epsilon,
+                "delta": delta,
+                "seed": seed,
+                "number of offline contexts": offline_contexts,
+            }
+            saved = SavedRun(files.enter_context(StateFile.held(path)), trial, asked)
         began = time.perf_counter()
-        if kept is not None:
-            first = kept.resume()
-        if first is None:
-            contexts = problem.population
-            if offline_contexts is not None:
-                contexts = problem.contexts(offline_contexts, rng).tallied()
-            first = made.start(chosen, contexts)
-            if kept is not None:
-                kept.keep(first)
-        last, stopped, reason = _play(problem, made, first, rng, max_samples=max_samples, watch=watch, kept=kept)
+        contexts = problem.population
+        if offline_contexts is not None:
+            contexts = problem.contexts(offline_contexts, rng).tallied()
+        first = made.start(chosen, contexts)
+        if saved is not None:
+            first = saved.resume(first, problem, rng)
+        last, stopped, reason = _play(problem, made, first, rng, max_samples=max_samples, watch=watch, saved=saved)
     answer = made.result(last)
     best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
     gap = max(problem.value(best) - problem.value(answer.policy), 0.0)
@@ -418,7 +344,7 @@ def _play(
     *,
     max_samples: int | None,
     watch: Watch | None,
-    kept: Kept | None,
+    saved: SavedRun | None,
 ) -> tuple[State, Stopped, str]:
     """Play rounds from this state on; return the last state, why it stopped, and the reason in words."""
 
@@ -458,8 +384,8 @@ def _play(
                     tell(f"playing {samples:,}")
                 case Step(doing="played", plan=Plan(samples=samples)):
                     tell(f"learning from {samples:,}")
-                case Step(doing="absorbed") if kept is not None:
-                    kept.keep(state)
+                case Step(doing="absorbed") if saved is not None:
+                    saved.keep(state)
                 case Step(plan=Plan(oracle_calls=calls), refusal=(kind, reason)):
                     return replace(state, oracle_calls=state.oracle_calls + calls), kind, reason
                 case _:

@@ -9,6 +9,9 @@ is mixed with uniform exploration in proportion to that error (`even_share`): a 
 uniform exploration. The slope a is below 1 for another reason: to refute a policy, the data must show a gap that chance
 alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the
 luckiest there. A design whose price is still not below that of uniform exploration is not played.
+
+There is no theorem on its samples (docs/certificates.md): the certificate is valid whenever it stops, and the floor
+keeps every V within 1/floor times that of uniform exploration.
 """
 
 from __future__ import annotations

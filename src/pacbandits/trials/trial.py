@@ -208,6 +208,7 @@ class TrialState(State):
 
     model: the reward model.
     predictions (n, A): the model's predictions before each row's round; None before the first.
+    plans: of the rounds that `absorb` added.
     scales: the scale of the bets in each round.
     pool: policies from which the next design starts.
     current: the exploration in use.
@@ -220,6 +221,7 @@ class TrialState(State):
 
     model: RewardModel = field(kw_only=True)
     predictions: FloatArray | None = None
+    plans: tuple[TrialPlan, ...] = ()
     scales: tuple[float, ...] = ()
     pool: tuple[Policy, ...] = ()
     current: Exploration | None = None
@@ -367,6 +369,7 @@ class Trial(ABC):
             state,
             log=seen,
             predictions=predictions,
+            plans=(*state.plans, plan),
             scales=(*state.scales, plan.scale),
             leaders=leaders,
             pool=plan.exploration.pool or state.pool,

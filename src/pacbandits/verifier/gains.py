@@ -21,6 +21,7 @@ from pacbandits.certificate.certificate import (
     RULE,
     Candidate,
     Certificate,
+    GuardedMetric,
 )
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
@@ -29,9 +30,11 @@ from pacbandits.certificate.conventions import (
     TUNING_SHARE,
 )
 from pacbandits.certificate.leaders import NOBODY
-from pacbandits.confidence import candidate_part
+from pacbandits.confidence import candidate_part, guardrail_part
+from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Log, parts_of
+from pacbandits.records import Log, Ratio, parts_of
+from pacbandits.records.metrics import find_metric
 from pacbandits.verifier.figures import LeaderBook, keep_weights, lottery_of, near, same_policy
 from pacbandits.verifier.order import weights_of
 
@@ -57,10 +60,11 @@ def names_due(c: Certificate, policies: PolicyClass) -> list[str]:
     return [RULE] if restricted or policies.budget < math.inf else [RULE, ONE_ACTION]
 
 
-def gain_bets(c: Certificate, early: Log, predictions: FloatArray, counts: FloatArray, *, candidates: int) -> GainBets:
+def gain_bets(c: Certificate, early: Log, predictions: FloatArray, counts: FloatArray, *, nats: float) -> GainBets:
     """Return the stakes that `certify` fixes for bets on gains.
 
     early: the first rows, with their rounds. predictions (n, A): of their rewards. counts (rounds,): in each round.
+    nats: the log-wealth that a bound takes.
     """
     spared = c.bets.spared
     if not c.shuffled or len(counts) < 2:
@@ -82,7 +86,6 @@ def gain_bets(c: Certificate, early: Log, predictions: FloatArray, counts: Float
     means, propensity = weights @ scores / whole, weights @ taught.propensities / whole
     squares = weights @ (scores - means) ** 2 + np.maximum(propensity, 1e-6) ** -2
     variance = 2.0 * float(squares.mean()) / (whole + 1.0)
-    nats = -math.log(candidate_part(candidates) * c.delta)
     scale = math.sqrt(2.0 * nats / (counts[first:].sum() * variance))
     units = np.full(len(counts), min(scale, MAX_STAKE / max(TUNED_MULTIPLIERS)))
     units[:first] = 0.0
@@ -96,11 +99,15 @@ class GainRows:
     book: its leaders and the weight that moves between them.
     control: the action that it is compared with.
     stakes (K, rounds): λ.
+    times: the factor of control's value.
+    sign: −1 for bets on the negative of the difference.
     """
 
     book: LeaderBook
     control: int
     stakes: FloatArray
+    times: float = 1.0
+    sign: float = 1.0
 
     @property
     def counted(self) -> BoolArray:
@@ -120,8 +127,8 @@ class GainRows:
             out[mine, leaders.policies[turn](contexts)] += 1.0 + sum(moves.values())
             for j, share in moves.items():
                 out[mine, leaders.policies[j](contexts)] -= share
-            out[mine, self.control] -= 1.0
-        return out
+            out[mine, self.control] -= self.times
+        return self.sign * out
 
     def plain_scores(self, rows: Log, rounds: IntArray, predictions: FloatArray) -> FloatArray:
         """Return S (n,) with predictions as they are; a pending reward counts as predicted."""
@@ -192,38 +199,79 @@ class RowsOfGains(Protocol):
     def predictions(self) -> FloatArray: ...
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]: ...
     def gain_wealth(self, gains: GainRows, centres: FloatArray) -> FloatArray: ...
+    def for_metric(self, name: str) -> RowsOfGains: ...
+
+
+def bound_again(rows: RowsOfGains, gains: GainRows, bets: GainBets, *, needed: float) -> tuple[float, float]:
+    """Return the lower bound on a difference, or its negative, and the estimate, for rewards in [0, 1]."""
+    sums, centres = rows.gain_scores(gains)
+    counted = rows.counts * gains.counted
+    totals = bets.stakes @ counted
+    wealth = rows.gain_wealth(gains, centres) + bets.stakes @ (counted * centres)
+    estimate = float(bets.stakes[0] @ (sums * gains.counted) / totals[0])
+    return lower_bound(wealth, totals, bets.shares, needed=needed), estimate
 
 
 def wrong_gains(c: Certificate, rows: RowsOfGains, policies: PolicyClass) -> Iterator[str]:
-    """Yield the faults of the proven gains: candidates, stakes, and the bound and estimate of each."""
+    """Yield the faults of the proven gains: candidates, stakes, guardrails, and the bound and estimate of each."""
     found, counts = c.improvement, rows.counts
     if found is None:
         return
     if [one.name for one in found.candidates] != names_due(c, policies):
         yield "the candidates are not those that certify compares with control"
         return
-    bets = gain_bets(c, rows.early, rows.predictions, counts, candidates=len(found.candidates))
+    number, guardrails = len(found.candidates), found.guardrails
+    needed = -math.log(candidate_part(number, guardrails=len(guardrails)) * c.delta)
+    bets = gain_bets(c, rows.early, rows.predictions, counts, nats=needed)
     if found.spared != bets.spared or not near(found.scale, bets.scale):
         yield "the stakes on gains are not those that certify fixes in advance"
         return
-    needed = -math.log(candidate_part(len(found.candidates)) * c.delta)
     for one in found.candidates:
         book = keep_weights(one.leaders, bets.stakes[0], counts)
         faults, slack = wrong_end(one, book)
         yield from faults
         if faults:
             continue
-        gains = GainRows(book, found.control, bets.stakes)
-        sums, centres = rows.gain_scores(gains)
-        counted = counts * gains.counted
-        totals = bets.stakes @ counted
-        wealth = rows.gain_wealth(gains, centres) + bets.stakes @ (counted * centres)
-        low = lower_bound(wealth, totals, bets.shares, needed=needed) - slack
-        estimate = float(np.clip(bets.stakes[0] @ (sums * gains.counted) / totals[0], -1.0, 1.0))
+        low, estimate = bound_again(rows, GainRows(book, found.control, bets.stakes), bets, needed=needed)
+        low, estimate = low - slack, min(max(estimate, -1.0), 1.0)
         if not one.low / c.unit <= max(low, -1.0) + MAX_GAIN_ROUNDING:
             yield f"the gain of the {one.name} over control is proven above {c.unit * low:.6g}, not {one.low:.6g}"
         if not abs(one.estimate / c.unit - estimate) <= 1e-6:
             yield f"the estimated gain of the {one.name} is {c.unit * estimate:.6g}, not {one.estimate:.6g}"
+        for rail in one.guarded:
+            nats = -math.log(guardrail_part(number, guardrails=len(guardrails)) * c.delta)
+            yield from wrong_guardrail(c, rows, found.control, one, rail, needed=nats)
+
+
+def wrong_guardrail(
+    c: Certificate, rows: RowsOfGains, control: int, one: Candidate, rail: GuardedMetric, *, needed: float
+) -> Iterator[str]:
+    """Yield the faults of a guardrail's figures."""
+    guardrail = rail.guardrail
+    try:
+        metric, own = find_metric(rows.early.metrics, guardrail.metric), rows.for_metric(guardrail.metric)
+    except InputError as error:
+        yield f"a guardrail cannot be checked: {error}"
+        return
+    if isinstance(metric, Ratio):
+        yield f"guardrail '{plain(guardrail.spelt)}' is on a ratio, which cannot be guarded"
+        return
+    up = guardrail.margin if guardrail.side == "<=" else -guardrail.margin
+    times = 1.0 + up if guardrail.relative else 1.0
+    bets = gain_bets(c, own.early, own.predictions, own.counts, nats=needed)
+    book = keep_weights(one.leaders, bets.stakes[0], own.counts)
+    _, slack = wrong_end(one, book)
+    rising, falling = (GainRows(book, control, bets.stakes, times=times, sign=sign) for sign in (1.0, -1.0))
+    low, estimate = bound_again(own, rising, bets, needed=needed)
+    high = -bound_again(own, falling, bets, needed=needed)[0]
+    unit, shift = metric.high - metric.low, metric.low * (1.0 - times)
+    low, estimate, high = (shift + unit * min(max(end, -times), 1.0) for end in (low - slack, estimate, high + slack))
+    off = MAX_GAIN_ROUNDING * unit
+    limit = 0.0 if guardrail.relative else up
+    if not (rail.low <= low + off and rail.high >= high - off and abs(rail.estimate - estimate) <= 1e-6 * unit):
+        yield f"guardrail '{plain(guardrail.spelt)}' of the {one.name} is proven between {low:.6g} and {high:.6g}"
+    if not near(rail.limit, limit):
+        yield f"guardrail '{plain(guardrail.spelt)}' allows {limit:.6g}, not {rail.limit:.6g}"
 
 
 def wrong_end(one: Candidate, book: LeaderBook) -> tuple[list[str], float]:

@@ -2,11 +2,12 @@
 
 A log with rounds keeps them. Rows without rounds that stand in the order in which they occurred are cut into blocks:
 256 rows, and then as many as make all rows so far 1.4 times as many. If any order is valid, rows are shuffled first, by
-a hash of their numbers, and one block ends at 55 % of them, where the leader settles. Rows without any order are one
-round, before which those that taught the policy class are another.
+their contents (see `content_order`), and one block ends at 55 % of them, where the leader settles. Certificates of
+earlier versions were shuffled by a hash of row numbers. Rows without any order are one round, before which those that
+taught the policy class are another.
 
 `order_log` does this for a log in memory, a `RowOrder` for rows that an engine reads block by block: there the round of
-a row follows from its label, its number, or the hash of its number.
+a row follows from its label, its number, or the hash of its number, or is stored for each row.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.conventions import BLOCK_GROWTH_FACTOR, FIRST_BLOCK_ROWS, LEFT_OUT, SETTLING_SHARE
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
+from pacbandits.engines.local import words_of_rows
 from pacbandits.errors import InputError
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
+from pacbandits.records.row_order import COUNTED, says
+from pacbandits.verifier.content_order import DIGEST_WORDS, digests_of, log_by_content, place_by_digest
 
 HASHES_AT_A_TIME = 2**20  # to save memory
 # Own copies of constants and functions of `certificate`, on purpose: the verifier shares no code with the maker.
@@ -83,10 +87,11 @@ def planned_sizes(counts: FloatArray, rows: int, *, ordered: bool, shuffled: boo
     return tuple(max(1, int(before)) for before in np.cumsum([0, *counts[:-1]]))
 
 
-def order_log(log: Log, *, ordered: bool, shuffled: bool) -> Log:
+def order_log(log: Log, *, ordered: bool, shuffled: bool, by_content: bool = True) -> Log:
     """Return the rows of a log that count, in the order that a certificate states, with the number of their block.
 
-    Only the first visits of returning people count, except if all visits of a person can count together.
+    Only the first visits of returning people count, except if all visits of a person can count together. by_content:
+    whether rows were shuffled by their contents, not their numbers.
     """
     in_rounds = has_rounds(log)
     if in_rounds or (ordered and not shuffled):
@@ -95,8 +100,9 @@ def order_log(log: Log, *, ordered: bool, shuffled: bool) -> Log:
         return log
     if log.repeats.max() > 1:
         raise InputError(REPEATED)
-    if shuffled:
-        log = log.take(np.argsort(hashed(_people(log).astype(np.uint64)), kind="stable"))
+    if shuffled and not says(log.remarks, COUNTED):  # these were shuffled before they were counted
+        by_number = np.argsort(hashed(_people(log).astype(np.uint64)), kind="stable")
+        log = log_by_content(log) if by_content else log.take(by_number)
     ends = block_ends(log.n_units, shuffled=shuffled)
     return replace(log, rounds=np.searchsorted(ends, _people(log), side="right").astype(np.int64))
 
@@ -139,13 +145,15 @@ class RowOrder:
 
     Early rows are the first ones in their order, as many as fit in memory. They alone teach the class and the model.
 
-    kind: the key of the order: "label" of the round, "number" of the row, or "hash" of that number.
+    kind: the key of the order: "label" of the round, "number" of the row, "hash" of that number, or "content".
     edges (rounds − 1,): the key at which each round but the first begins.
     counts (rounds,): interactions in each round.
     early: the number of early rows.
     first (early,): hashes of the early rows, rising; for "hash" alone.
     starts (blocks, 2): if rows do not stand in the order of their labels, the place of the first row of each block that
         is in one of the rounds that are early as a whole, and of the first in the round after them, `partial`.
+    by_row (n,): the round of each row; for "content" alone.
+    rows (early,): the early rows in their order; for "content" alone.
     """
 
     kind: str
@@ -155,10 +163,14 @@ class RowOrder:
     first: NDArray[np.uint64] | None = None
     starts: IntArray | None = None
     partial: int = 0
+    by_row: NDArray[np.uint8] | None = None
+    rows: IntArray | None = None
 
     def rounds_of(self, number: int, block: Log) -> IntArray:
         """Return the round (n,) of each row of the block of this number."""
         start = number * ROWS_PER_BLOCK
+        if self.by_row is not None:
+            return self.by_row[start : start + len(block)].astype(np.int64)
         key = block.rounds if self.kind == "label" else np.arange(start, start + len(block))
         key = hashed(key.astype(np.uint64)) if self.kind == "hash" else key
         return np.searchsorted(self.edges, key, side="right").astype(np.int64)
@@ -167,6 +179,11 @@ class RowOrder:
         """Return the place (n,) of each row of a block among the early rows; -1 for all others."""
         start = number * ROWS_PER_BLOCK
         places = np.arange(start, start + len(block))
+        if self.rows is not None:
+            mine = np.flatnonzero((self.rows >= start) & (self.rows < start + len(block)))
+            places[:] = NOT_EARLY
+            places[self.rows[mine] - start] = mine
+            return places
         if self.first is not None:
             own = hashed(places.astype(np.uint64))
             places = np.searchsorted(self.first, own)
@@ -248,3 +265,25 @@ def order_by_hash(rows: int, *, early: int) -> RowOrder:
     edges = ranked[ends[:-1] - missing[bucket_of[:-1]]]
     sizes = np.diff(np.minimum(ends, rows), prepend=0).astype(np.float64)
     return RowOrder("hash", edges, sizes, early, first=ranked[:early])
+
+
+@dataclass(frozen=True)
+class _RowContents:
+    """The digest of the contents of each row."""
+
+    width: int = DIGEST_WORDS
+
+    def words_of(self, block: Log) -> NDArray[np.uint64]:
+        return digests_of(block)
+
+
+def order_rows_by_content(source: Source, *, early: int, engine: Engine) -> RowOrder:
+    """Return the order of rows shuffled by their contents, after a pass over them for their digests."""
+    n = source.n_rows
+    order = place_by_digest(words_of_rows(engine, source, _RowContents(), what="ordering rows by their contents"))
+    sizes = np.diff(np.minimum(block_ends(n, shuffled=True), n), prepend=0)
+    by_row = np.empty(n, dtype=np.uint8)
+    by_row[order] = np.repeat(np.arange(len(sizes)), sizes)
+    early = min(early, n)
+    nothing = np.empty(0, dtype=np.int64)
+    return RowOrder("content", nothing, sizes.astype(np.float64), early, by_row=by_row, rows=order[:early].copy())

@@ -156,6 +156,10 @@ class VerifiedRows(Protocol):
         """Return the log-wealth of all rows against every policy."""
         ...
 
+    def for_metric(self, name: str) -> VerifiedRows:
+        """Return the rows with a metric as their reward, and the predictions of the default model for it."""
+        ...
+
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
         ...

@@ -20,12 +20,14 @@ from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.local import BlockDigests, whole_digest
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import Summation, summing
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.row_order import BY_BLOCK, says
 from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
+from pacbandits.verifier.content_order import with_equal_bits
 from pacbandits.verifier.figures import LeaderBook
 from pacbandits.verifier.gains import GainRows, centres_of
 from pacbandits.verifier.order import (
@@ -37,6 +39,7 @@ from pacbandits.verifier.order import (
     order_by_hash,
     order_by_label,
     order_by_number,
+    order_rows_by_content,
     planned_sizes,
     settling_round,
 )
@@ -127,7 +130,8 @@ class LargeLog:
                 raise InputError("people who come back, late rewards and features of actions need all rows in memory")
             labels, which = np.unique(log.rounds, return_inverse=True)
             in_round = np.bincount(which, weights=log.repeats)
-            split = (log.propensities == log.propensities[0]).all() and log.least is None and log.repeats.max() == 1
+            same = says(log.remarks, BY_BLOCK) or (log.propensities == log.propensities[0]).all()
+            split = same and log.least is None and log.repeats.max() == 1
             beside: dict[str, Any] = {
                 "fixed_split": bool(split) and not has_rounds(log),
                 "round_counts": {int(label): int(count) for label, count in zip(labels, in_round, strict=True)},
@@ -233,6 +237,9 @@ class SummedRows:
         scores = [np.ascontiguousarray(whole[..., k * width : (k + 1) * width]) for k in range(len(c.experts))]
         return Wealth(how.policies, how.contexts, scores)
 
+    def for_metric(self, name: str) -> SummedRows:
+        raise InputError(f"metric '{plain(name)}' cannot be checked by sums over rows; verify in memory")
+
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
         assert self.models is not None
@@ -295,7 +302,11 @@ def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimi
     elif by_rows:
         order = order_by_number(block_ends(told.rows, shuffled=False), rows=told.rows, early=early)
     elif c.shuffled or (told.fixed_split and told.max_repeats == 1):
-        order, shuffled = order_by_hash(told.rows, early=early), True
+        shuffled = True
+        if c.by_content:
+            order = order_rows_by_content(source, early=early, engine=engine)
+        else:
+            order = order_by_hash(told.rows, early=early)
     elif c.learning is not None and c.learning.spared and learns(c.learning.spec):
         if told.max_repeats > 1:
             raise InputError(NO_SAMPLE)
@@ -306,14 +317,15 @@ def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimi
     step = -(-told.rows // limits.watched)
     asked = FirstReading(order, step, told.rows, _bits(head, head.rounds).shape[1])
     kept, watched, digests = engine.ask(source, asked, what="reading")
+    first = _log_of_bits(kept, head)
     return SummedRows(
         source,
         engine,
         told,
-        replace(order, first=None, starts=None),  # later questions go by rounds alone, and travel to workers
+        replace(order, first=None, starts=None, rows=None),  # later questions go by rounds alone, and travel to workers
         ordered=(by_rows or shuffled) and not in_rounds,
         shuffled=shuffled,
-        early=_log_of_bits(kept, head),
+        early=with_equal_bits(first) if order.by_row is not None else first,
         watched=_log_of_bits(watched, head),
         digest=whole_digest(digests, n_rows=told.rows),
         limits=limits,

@@ -24,7 +24,8 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Log, check_log, parts_of
 from pacbandits.records.log import digest_log
-from pacbandits.rewards import RewardModel, check_model, model_from_json, no_idea
+from pacbandits.records.row_order import COUNTED, says
+from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json, no_idea
 from pacbandits.verifier.figures import (
     WEALTH_ROUNDING,
     LeaderBook,
@@ -50,6 +51,12 @@ from pacbandits.verifier.order import (
 from pacbandits.verifier.rule import Findings, VerifiedRows, fewest_to_teach, follow_rule, learn_again, learn_policies
 from pacbandits.verifier.sums import read_rows
 from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth, led_wealth, log_wealth
+
+ORDER_AGAIN = "rows count in the order of their contents, whatever their order in the file"
+ORDER_TRUSTED = (
+    "nobody chose the order of the rows in the file by their rewards: this certificate shuffled the numbers of rows, "
+    "as earlier versions did; certify again, and the order of the file no longer matters"
+)
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,10 @@ def _with_rule(
         _prove_gains_again(c, rows, policies),
     )
     faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
+    if c.by_content:
+        checked = (*checked, ORDER_AGAIN)
+    elif c.shuffled and not says(c.remarks, COUNTED):  # the order of these is a part of how they were counted
+        trusted = (*trusted, ORDER_TRUSTED)
     return replace(verdict, faults=faults, checked=checked, trusted=trusted)
 
 
@@ -299,6 +310,11 @@ class MemoryRows:
             predictions[now] = fitted.predict(asked.take(first))[which]
         return replace(self, predictions=predictions)
 
+    def for_metric(self, name: str) -> MemoryRows:
+        """Return the rows with a metric as their reward, and the predictions of the default model for it."""
+        early, told = self.early.for_metric(name), self.told.for_metric(name)
+        return replace(self, early=early, told=told).with_model(first_model(early))
+
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
         scores, weights = gains.plain_scores(self.told, self.rounds, self.predictions), weights_of(self.told)
@@ -324,7 +340,7 @@ class MemoryRows:
 
 def arrange_rows(c: Certificate, log: Log) -> MemoryRows:
     """Return the rows of a log as the certificate arranges them."""
-    early = order_log(log, ordered=c.ordered, shuffled=c.shuffled)
+    early = order_log(log, ordered=c.ordered, shuffled=c.shuffled, by_content=c.by_content)
     learning = c.learning if c.learning is not None and c.learning.spared else None
     told = early if learning is None else set_teaching_rows_apart(early, fewest=fewest_to_teach(learning.spec))
     _, rounds = np.unique(told.rounds, return_inverse=True)

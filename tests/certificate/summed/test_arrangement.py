@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from pacbandits.certificate.content_order import MEMORY_BYTES_PER_ROW, order_by_content
 from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.learning import first_rows
-from pacbandits.certificate.summed.arrangement import NOT_EARLY, scramble, values_at_ranks
+from pacbandits.certificate.summed.arrangement import NOT_EARLY, check_order_fits, scramble, values_at_ranks
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.certificate.summed.survey import arrange_rows, facts_of, learn_policies, survey
 from pacbandits.engines import ROWS_PER_BLOCK, LogSource
@@ -41,12 +40,12 @@ def arranged(log, *, early, engine=THREADS, ordered=False, shuffle=False, spared
 
 def in_memory(log, *, ordered=False, shuffle=False):
     """The round (n,) of each row as it stood, by the arrangement of a log in memory."""
-    numbered = replace(log, contexts=replace(log.contexts, ids=np.arange(len(log))))
-    blocks, _ = arrange(numbered, ordered=ordered, shuffle=shuffle)
+    blocks, shuffled = arrange(log, ordered=ordered, shuffle=shuffle)
+    rows = order_by_content(log) if shuffled else np.arange(len(log))
     rounds = np.empty(len(log), dtype=np.int64)
-    rounds[blocks.contexts.ids] = np.unique(blocks.rounds, return_inverse=True)[1]
+    rounds[rows] = np.unique(blocks.rounds, return_inverse=True)[1]
     order = np.empty(len(log), dtype=np.int64)
-    order[blocks.contexts.ids] = np.arange(len(log))
+    order[rows] = np.arange(len(log))
     return rounds, order
 
 
@@ -75,6 +74,12 @@ def test_shuffled_rows_count_as_in_memory(n, early):
     np.testing.assert_array_equal(rounds, known)
     np.testing.assert_array_equal(places, np.where(order < early, order, NOT_EARLY))
     assert found.early == min(early, n)
+
+
+def test_rows_that_cannot_be_ordered_in_memory_are_refused_with_a_remedy():
+    check_order_fits(10**6, free_bytes=MEMORY_BYTES_PER_ROW * 10**6)
+    with pytest.raises(InputError, match=r"order 1,000,000,000 rows .* 80\.0 GB .* 4\.0 GB are free.*(ordered)"):
+        check_order_fits(10**9, free_bytes=4 * 10**9)
 
 
 @pytest.mark.parametrize(("n", "early"), [(10, 7), (3000, 512), (N, 700)])

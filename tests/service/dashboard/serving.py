@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from pacbandits.errors import InputError
-from pacbandits.service.dashboard import router_for
+from pacbandits.service.dashboard import MemorySessions, router_for
 
 READ_KEY, ADMIN_KEY = "pb_read_checkout", "pb_admin"
 
@@ -50,7 +50,12 @@ class Shop:
     def app(self, **options):
         app = FastAPI()
         app.include_router(
-            router_for(self.open, lambda: list(self.statuses), self.scopes_of, **{"keep_seconds": 0.0, **options})
+            router_for(
+                self.open,
+                lambda: list(self.statuses),
+                MemorySessions(self.scopes_of),
+                **{"keep_seconds": 0.0, **options},
+            )
         )
         return app
 

@@ -262,7 +262,7 @@ def test_everything_has_something_to_say_before_there_is_anything():
         "The rule distinguishes no segments yet.",
         "No action has been tried yet.",
         "There is no guardrail.",
-        "The first analysis comes after about 1,000 people.",
+        "The first analysis comes with the first rewards; 0 rewards in.",
     ):
         assert said in words
     check_sound(page_of({"name": "bare"}))
@@ -377,3 +377,54 @@ def test_the_terminal_tells_of_alarms_first_too():
     console = Console(file=io.StringIO(), width=200)
     console.print(render_terminal(experiments_document([status])))
     assert re.search(r"newsletter .* 0\.02 +alarm\b", console.file.getvalue())
+
+
+def test_a_page_says_of_when_and_of_whom_its_tables_are():
+    status = statuses.collecting()
+    status["analysis"] = {"number": 3, "at": "2026-03-03T14:05:00Z", "rows": 103}
+    status["assigned"] = 3_905
+    words = Reader(page_of(status)).words
+    said = "As of 3 Mar 2026, 14:05 UTC, with 103 people; 3,802 people have come since."
+    assert words.count(said) == 2  # below the figures, and beside the table of actions
+
+
+def test_nothing_to_go_is_not_said_where_nothing_is_proven():
+    status = statuses.collecting()
+    status["claim"], status["to_go"] = None, {"samples": 0, "days": 0.0}
+    words = Reader(page_of(status)).words
+    assert "Nothing is proven yet; perhaps at the next analysis." in words
+    assert "≈ 0" not in words
+    assert "less than an hour" not in words
+
+
+def test_confidence_is_said_in_one_way():
+    status = statuses.certified()
+    status["claim"] |= {
+        "delta": 0.045,
+        "describe": "except with probability 0.045 the policy is within 0.02 of the best",
+    }
+    status["value"]["confidence"] = 0.955
+    words = Reader(page_of(status)).words
+    assert "With 95.5 % confidence the policy is within 0.02 of the best." in words
+    assert "That is right with 95.5 % confidence" in words
+    assert "confidence 95 %, of all claims together" in words
+    assert "except with probability" not in words
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("collecting", "Next: Wait: about"),
+        ("paused", "Next: Resume it when the reason is gone"),
+        ("stopped", "Next: Export what is proven"),
+    ],
+)
+def test_a_page_says_what_to_do_next(state, said):
+    assert said in Reader(page_of(statuses.collecting() | {"state": state})).words
+
+
+def test_a_proven_rule_is_to_be_rolled_out_and_a_rehearsal_says_that_it_is_one():
+    words = Reader(page_of(statuses.certified())).words
+    assert "Next: The service already plays the rule. To roll it out elsewhere" in words
+    assert "rehearsal" not in words
+    assert "A rehearsal: people" in Reader(page_of(statuses.certified() | {"rehearsal": True})).words

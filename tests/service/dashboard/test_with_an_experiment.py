@@ -12,7 +12,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import GuardrailRule
-from pacbandits.service.dashboard import router_for
+from pacbandits.service.dashboard import MemorySessions, router_for
 from tests.experiment.cases import COUNTRIES, protocol
 from tests.service.dashboard.serving import READ_KEY, Client, Server
 from tests.service.dashboard.test_pages import check_sound
@@ -66,7 +66,7 @@ class Live:
             router_for(
                 open_experiment,
                 lambda: (self.experiment.name,),
-                lambda key: {self.experiment.name: "read"} if key == READ_KEY else {},
+                MemorySessions(lambda key: {self.experiment.name: "read"} if key == READ_KEY else {}),
                 keep_seconds=0.0,
             )
         )

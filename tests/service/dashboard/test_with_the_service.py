@@ -14,7 +14,7 @@ def page(service, path, **options):
 def test_keys_of_the_service_open_pages(service):
     service.assign("somebody")
     assert page(service, "/experiments/checkout")[0] == 303
-    for key in (service.keys["read"], service.keys["write"], ADMIN):
+    for key in (service.keys["read"], service.keys["steer"], ADMIN):
         answer = service.client.request("POST", "/dashboard/sign-in", data={"key": key})
         assert answer.status_code == 303
         status, text = page(service, "/experiments/checkout")

@@ -1,8 +1,9 @@
 """The order in which the rows of a large log count, computed row by row without having all rows.
 
 Rounds are those of the log. Rows without rounds are cut into blocks by their numbers if they stand in order. If any
-order is valid they are shuffled by the ranks of hashed row numbers, as in `pacbandits.certificate.conventions`, so that
-the block of a row follows from its number and the number of rows.
+order is valid they are shuffled by their contents, as in `pacbandits.certificate.content_order`: one pass computes the
+digests of all rows, from which follows the block of each. Certificates of earlier versions shuffled by hashed row
+numbers, so that the block of a row follows from its number and the number of rows.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.content_order import MEMORY_BYTES_PER_ROW, WORDS_PER_DIGEST, order_items, row_digests
 from pacbandits.certificate.conventions import block_ends, planned_ends
 from pacbandits.compiled import kernel
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
+from pacbandits.engines.local import words_of_rows
+from pacbandits.errors import InputError
+from pacbandits.machine import free_memory_bytes
 from pacbandits.records import Log
 from pacbandits.rewards.base import scrambled
 
@@ -147,7 +152,7 @@ class ByRow:
 
 @dataclass(frozen=True, eq=False)
 class Shuffled:
-    """Blocks of shuffled rows.
+    """Blocks of rows shuffled by their numbers, for certificates of earlier versions.
 
     ends (rounds,): the rank before which each ends.
     edges (rounds − 1,): the hash at which each but the first begins.
@@ -175,6 +180,73 @@ class Shuffled:
         given = _scrambled(start, len(block))
         places = np.minimum(np.searchsorted(self.first, given), len(self.first) - 1)
         return np.where(self.first[places] == given, places, NOT_EARLY).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ByContent:
+    """Blocks of rows in the order of their contents.
+
+    ends (rounds,): the rank before which each ends.
+    rounds (n,): the block of each row.
+    first (early,): the numbers of the early rows, rising.
+    ranks (early,): their ranks.
+    """
+
+    ends: IntArray
+    rounds: NDArray[np.uint8]
+    first: IntArray
+    ranks: IntArray
+
+    @property
+    def counts(self) -> FloatArray:
+        return _rows_between(self.ends, len(self.rounds))
+
+    @property
+    def early(self) -> int:
+        return len(self.first)
+
+    def rounds_of(self, start: int, block: Log) -> IntArray:
+        return self.rounds[start : start + len(block)].astype(np.int64)
+
+    def places_of(self, start: int, block: Log) -> IntArray:
+        low, high = np.searchsorted(self.first, [start, start + len(block)])
+        places = np.full(len(block), NOT_EARLY, dtype=np.int64)
+        places[self.first[low:high] - start] = self.ranks[low:high]
+        return places
+
+
+@dataclass(frozen=True)
+class RowDigests:
+    """The digest of each row by its contents."""
+
+    width: int = WORDS_PER_DIGEST
+
+    def words_of(self, block: Log) -> NDArray[np.uint64]:
+        return row_digests(block)
+
+
+def in_content_order(source: Source, *, early: int, engine: Engine) -> ByContent:
+    """Return blocks of rows in the order of their contents, after a pass to compute digests."""
+    n = source.n_rows
+    check_order_fits(n)
+    order = order_items(words_of_rows(engine, source, RowDigests(), what="ordering rows by their contents"))
+    ends, early = planned_ends(n), min(early, n)
+    rounds = np.empty(n, dtype=np.uint8)  # 10¹² rows have 66 blocks
+    rounds[order] = np.repeat(np.arange(len(ends)), np.diff(np.minimum(ends, n), prepend=0))
+    ranks = np.argsort(order[:early])
+    return ByContent(ends, rounds, order[:early][ranks], ranks)
+
+
+def check_order_fits(n_rows: int, *, free_bytes: int | None = None) -> None:
+    """Raise InputError if so many rows cannot be ordered in memory; free_bytes: if not as the machine reports."""
+    free = free_memory_bytes() if free_bytes is None else free_bytes
+    needed = MEMORY_BYTES_PER_ROW * n_rows
+    if free is not None and needed > free:
+        raise InputError(
+            f"to order {n_rows:,} rows by their contents takes about {needed / 1e9:.1f} GB of memory, and "
+            f"{free / 1e9:.1f} GB are free; use a machine with more, or, if rows stand in the order in which they "
+            "occurred, certify them in that order (--ordered)"
+        )
 
 
 def _scrambled(start: int, count: int) -> NDArray[np.uint64]:
@@ -217,7 +289,7 @@ def by_mixed_rounds(source: Source, numbers: IntArray, counts: FloatArray, *, ea
 
 
 def in_shuffled_rows(n_rows: int, *, early: int) -> Shuffled:
-    """Return blocks of shuffled rows."""
+    """Return blocks of rows shuffled by their numbers."""
     ends, early = planned_ends(n_rows), min(early, n_rows)
     ranked = values_at_ranks(n_rows, np.array([*ends[:-1], early], dtype=np.int64))
     below = np.sort(numbers_below(n_rows, ranked[-1], early))

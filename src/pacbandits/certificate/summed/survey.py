@@ -10,6 +10,7 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.choosing import favourite_scores, marked_down
+from pacbandits.certificate.content_order import normalised
 from pacbandits.certificate.conventions import has_fixed_split, has_rounds, settling_row, worth_leading
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, learn_from_blocks
@@ -19,9 +20,11 @@ from pacbandits.certificate.stakes import Stakes
 from pacbandits.certificate.summed.arrangement import (
     NOT_EARLY,
     Arrangement,
+    ByContent,
     ByRound,
     Shuffled,
     by_mixed_rounds,
+    in_content_order,
     in_rows,
     in_shuffled_rows,
     in_two,
@@ -35,12 +38,13 @@ from pacbandits.certificate.worth import Decided
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import ask_together, count_blocks
 from pacbandits.engines.local import BlockDigests, whole_digest
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import summing
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.records import Contexts, Log, Policy
+from pacbandits.records.row_order import COUNTED, says, stands_in_order
 from pacbandits.rewards import RewardModel, first_model
 
 
@@ -153,12 +157,14 @@ def facts_of(source: Source) -> Facts:
 
 def can_be_streamed(log: Log) -> bool:
     """Return whether a certificate of a log needs only sums over its rows, in any order."""
-    return log.units is None and log.known is None and log.contexts.phi is None
+    counted = says(log.remarks, COUNTED)
+    return log.units is None and log.known is None and log.contexts.phi is None and not counted
 
 
 def _of_log(log: Log) -> Facts:
     if not can_be_streamed(log):
         what = "rewards came late" if log.known is not None else "people come back"
+        what = "the rows of blocks were counted" if says(log.remarks, COUNTED) else what
         what = "contexts have features for each action" if log.contexts.phi is not None else what
         raise InputError(f"{what}, which needs all rows at once; certify in memory, without --engine")
     numbers, which = np.unique(log.rounds, return_inverse=True)
@@ -179,14 +185,21 @@ def _of_log(log: Log) -> Facts:
 
 
 def arrange_rows(
-    source: Source, facts: Facts, *, engine: Engine, ordered: bool, shuffle: bool, spared: int, early: int
+    source: Source,
+    facts: Facts,
+    *,
+    engine: Engine,
+    ordered: bool,
+    shuffle: bool,
+    spared: int,
+    early: int,
+    by_content: bool = True,
 ) -> tuple[Arrangement, bool]:
     """Return the order in which rows count, and whether they are shuffled, as `conventions.arrange`.
 
     spared: the number of rows that only teach, if rows have no order. early: the largest number of early rows.
+    by_content: whether a shuffle is by the contents of rows, as in `conventions.rearrange`.
     """
-    if ordered and shuffle:
-        raise InputError("rows that stand in the order in which they occurred need no shuffle; leave one of them out")
     if facts.has_rounds:
         numbers, counts = facts.rounds, facts.round_counts
         if facts.rows > early and not facts.rounds_rise:
@@ -200,6 +213,8 @@ def arrange_rows(
     if ordered:
         return in_rows(facts.rows, early=early), False
     if shuffle or (facts.fixed_split and facts.max_repeats == 1):
+        if by_content:
+            return in_content_order(source, early=early, engine=engine), True
         return in_shuffled_rows(facts.rows, early=early), True
     if spared and facts.max_repeats > 1:
         raise InputError(NO_SAMPLE)
@@ -424,7 +439,7 @@ class Surveyed:
 
     def settling_round(self, spared: int) -> int | None:
         """Return the round from which on the leader of shuffled rows stays; None if rows are not shuffled."""
-        if not isinstance(self.arrangement, Shuffled):
+        if not isinstance(self.arrangement, Shuffled | ByContent):
             return None
         place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
         return max(place, spared)
@@ -455,6 +470,9 @@ class Surveyed:
         early = self.early
         return self.setting(model).predict(early.contexts, early.rounds, n_actions=early.n_actions)
 
+    def for_metric(self, name: str) -> Surveyed:
+        raise InputError(f"guardrail on '{plain(name)}': guardrails need all rows in memory; leave out --engine")
+
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> SummedWeighing:
         samples, setting = self.facts.samples, self.setting(model)
         return SummedWeighing(self.source, setting, decided, stakes, engine=self.engine, samples=samples, needed=needed)
@@ -469,16 +487,26 @@ def survey(
     shuffle: bool,
     digested: bool = True,
     limits: RowLimits = LIMITS,
+    by_content: bool = True,
 ) -> Surveyed:
-    """Read all rows once: arrange them, gather early and watched rows, and compute their digest.
+    """Arrange all rows, gather early and watched ones, and compute their digest.
 
-    spec: of the class, if it is to be learnt from the first rows. digested: whether to compute the digest.
+    spec: of the class, if it is to be learnt from the first rows. digested: whether to compute the digest. by_content:
+    as for `arrange_rows`.
     """
     facts = facts_of(source)
+    ordered = stands_in_order(facts.assumed, ordered=ordered, shuffle=shuffle)
     fewest = 0 if spec is None or not learns(spec) else fewest_to_teach(spec)
     head = first_block(source)
     arrangement, shuffled = arrange_rows(
-        source, facts, engine=engine, ordered=ordered, shuffle=shuffle, spared=fewest, early=limits.early
+        source,
+        facts,
+        engine=engine,
+        ordered=ordered,
+        shuffle=shuffle,
+        spared=fewest,
+        early=limits.early,
+        by_content=by_content,
     )
     step = -(-facts.rows // limits.watched)
     wanted = Gathered((EarlyPlaces(arrangement), EverySo(step, facts.rows)), head)
@@ -486,6 +514,7 @@ def survey(
     questions = (wanted, names) if digested else (wanted,)
     found = ask_together(engine, source, questions, what="reading")
     early, watched = wanted.logs(found[0])
+    early = normalised(early) if isinstance(arrangement, ByContent) else early
     digest = whole_digest(found[1][0], n_rows=facts.rows) if digested else ""  # pyright: ignore
     in_order = (ordered or shuffled) and not facts.has_rounds
     return Surveyed(source, engine, facts, arrangement, shuffled, in_order, early, watched, digest, fewest, limits)
@@ -496,7 +525,15 @@ def survey_certified(certificate: Certificate, source: Source, *, engine: Engine
     c = certificate
     spec = c.learning.spec if c.learning is not None and c.learning.spared else None
     by_rows = c.ordered and not c.shuffled
-    return survey(source, engine=engine, spec=spec, ordered=by_rows, shuffle=c.shuffled, limits=c.limits)
+    return survey(
+        source,
+        engine=engine,
+        spec=spec,
+        ordered=by_rows,
+        shuffle=c.shuffled,
+        limits=c.limits,
+        by_content=c.by_content,
+    )
 
 
 def survey_for(

@@ -489,9 +489,18 @@ def shallow_or_deep(
     budget: Annotated[float, About("maximum mean cost of a policy over the contexts")] = NO_BUDGET,
     never: Annotated[str, About("excluded actions with conditions, such as 2:age<=25;1:country=DE")] = "",
     fallback: Annotated[int, About("the action used where another is excluded", least=-1)] = NO_ACTION,
+    without: Annotated[str, About("a feature that no tree asks about")] = "",
 ) -> PolicyClass:
     """Return trees that split numbers at the quantiles of these contexts, with the given constraints."""
+    if without != "":
+        contexts = contexts.without_feature(unquote(without))
     if contexts.n_features == 0:
+        if without:
+            name = plain(unquote(without))
+            raise InputError(
+                f"trees ask about features, and the only one is the block '{name}'; add others, or let policies go by "
+                f"it (--features '+{name}')"
+            )
         raise InputError("trees ask about features, but the contexts have none")
     cut = Bins.learn(contexts, bins=bins)
     smallest = SmallestLeaf(leaf, KnownContexts.of(contexts, cut)) if leaf > 0 else None

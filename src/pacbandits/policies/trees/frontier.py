@@ -258,7 +258,7 @@ def front_of_pairs(couples: Couples, *, ties: tuple[float, float], limits: TreeL
     return PairFront(f[chosen], s[chosen], lefts[chosen], rights[chosen], exact)
 
 
-# The constrained argmax (C-AMO) over trees of depth 0, 1 and 2, exactly: the first score is maximised subject to a
+# The two-score constrained argmax over trees of depth 0, 1 and 2, exactly: the first score is maximised subject to a
 # lower bound on the second.
 #
 # Below a root the two sides are independent, and only points of their frontiers can be optimal: as the second of the

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pacbandits.service.dashboard.routes import router_for
+from pacbandits.service.dashboard.routes import MemorySessions, router_for
 
-__all__ = ["router_for"]
+__all__ = ["MemorySessions", "router_for"]

@@ -39,17 +39,22 @@ from pacbandits.report.document import (
 from pacbandits.report.numbers import about, percent, show_interval, show_short, show_signed
 from pacbandits.report.result_report import tree_block
 from pacbandits.service.dashboard.sentences import (
+    AT_NEXT,
     DOUBTFUL,
     alarms,
+    as_confidence,
     bound,
+    counted,
     day,
     doubts,
     explanation,
     headline,
+    in_confidence,
     is_mix,
     is_proven,
     lasting,
     moment,
+    next_step,
     proven,
     sentence,
     width,
@@ -97,9 +102,14 @@ def _name(text: str) -> str:
 def _answer(status: JsonView) -> Iterable[Block]:
     """Yield alarms, the result in a sentence, its meaning, and the key figures."""
     yield from (Note("alarm", words) for words in alarms(status))
+    if status.flag("rehearsal"):
+        yield Note("warning", "A rehearsal: people and rewards may be simulated, and nothing here is about real ones.")
     yield Text(headline(status), "headline")
     yield from map(Text, explanation(status))
+    yield Text(f"Next: {next_step(status)}")
     yield Numbers(tuple(_numbers(status)))
+    if when := counted(status):
+        yield Text(f"{when} Numbers of people and rewards above are current; all else is of that analysis.", "dim")
 
 
 def _numbers(status: JsonView) -> Iterable[Number]:
@@ -122,6 +132,9 @@ def _numbers(status: JsonView) -> Iterable[Number]:
         yield Number("To go", "nothing", "the goal is reached")
     else:
         days, samples = (status.part("to_go").number(key) for key in ("days", "samples"))
+        if samples is not None and samples < 1:
+            yield Number("To go", "—", AT_NEXT)
+            return
         people = "" if samples is None else f"≈ {about(samples)} people"
         time = people if days is None else f"≈ {lasting(days)}".replace("≈ less", "less").replace("≈ more", "more")
         yield Number("To go", time or "—", people if days is not None else "")
@@ -285,7 +298,7 @@ def _value(status: JsonView) -> Iterable[Block]:
         yield _intervals("Mean reward per person", shown)
     if lift is not None:
         yield _intervals("Gain over the standard", [(rule, lift)], gain=True)
-    note = "" if sure is None else f"Each interval is right with {100 * sure:g} % confidence, whenever you look."
+    note = "" if sure is None else f"Each interval is right with {as_confidence(sure)} confidence, whenever you look."
     note = "No interval here can be relied on before the alarm is resolved." if doubts(status) else note
     note += "" if lift is None else " The dotted line is no gain."
     if note:
@@ -411,14 +424,19 @@ def _arms(status: JsonView) -> Block:
         first = Cell(one_line(name), colour=actions.index(name) if name in actions else i, remark=gone)
         share, mean = percent(one.number("share")), show_short(one.number("mean"))
         rows.append((first, f"{one.count('assigned'):,}", share, mean, f"{one.count('rewards_in'):,}"))
-    head, note = ("action", "people", "share", "mean", "rewards in"), "As logged, neither weighted nor modelled."
+    head = ("action", "people", "share", "mean", "rewards in")
+    note = f"As logged, neither weighted nor modelled. {counted(status)}".strip()
     return Table(head, tuple(rows), "Results by action", note)
 
 
 def _events(status: JsonView) -> Iterable[Block]:
     """Yield the event log, newest first, and its seal."""
+    wrong = bool(doubts(status))
     rows = tuple(
-        (Cell(moment(one.time("at")), "dim"), sentence(one.text("words") or one.text("kind")))
+        (
+            Cell(moment(one.time("at")), "dim"),
+            sentence(in_confidence(one.text("words") or one.text("kind"), doubtful=wrong)),
+        )
         for one in reversed(status.parts("events"))
     )
     first, rest = rows[:FIRST_EVENTS], rows[FIRST_EVENTS:]
@@ -449,7 +467,7 @@ def _assumptions(status: JsonView) -> Iterable[Block]:
     worst = late.text("rule") == "worst case"
     fixed = (
         ("goal", f"within {show_short(status.number('epsilon'))} of the best rule"),
-        ("confidence", "" if delta is None else f"{100 * (1 - delta):g} %"),
+        ("confidence", "" if delta is None else f"{as_confidence(1 - delta)}, of all claims together"),
         ("rules compared", one_line(status.text("policies"))),
         ("actions", ", ".join(map(_name, status.texts("actions")))),
         ("standard action", _name(status.text("standard"))),
@@ -460,7 +478,7 @@ def _assumptions(status: JsonView) -> Iterable[Block]:
         ("holdout", percent(status.number("holdout"))),
         ("algorithm", one_line(status.text("algorithm"))),
     )
-    promise = sentence(claim.text("describe")).rstrip(".")
+    promise = sentence(in_confidence(claim.text("describe"), doubtful=bool(doubts(status)))).rstrip(".")
     if promise and doubts(status):
         promise = f"The data contradict an assumption. If all held: {promise}"
     yield Text(f"{promise}.") if promise else Text("Nothing is proven yet.", "dim")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
@@ -82,9 +82,10 @@ def missing_page(root: str, words: str) -> str:
     return _page("missing.html", root, "Not found", words=words)
 
 
-def list_page(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> str:
-    """Return the page with the list of experiments."""
-    return _live_page(root, "Experiments", f"{root}/parts", list_parts(root, statuses), "")
+def list_page(root: str, statuses: Sequence[tuple[str, JsonView | None]], *, wanted: str = "") -> str:
+    """Return the page with the list of experiments; wanted: what their names were searched for."""
+    source = f"{root}/parts" + (f"?{urlencode({'q': wanted})}" if wanted else "")
+    return _live_page(root, "Experiments", source, list_parts(root, statuses, wanted=wanted), "")
 
 
 def experiment_page(root: str, name: str, status: JsonView) -> str:
@@ -99,7 +100,7 @@ def _live_page(root: str, title: str, source: str, inside: Markup, said: str) ->
     return _page("live.html", root, title, live=True, inside=inside, **content)
 
 
-def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> Markup:
+def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]], *, wanted: str = "") -> Markup:
     """Return the updatable part of the list; the status of an experiment that cannot be read now is None."""
     items: list[dict[str, Any]] = []
     for name, status in statuses:
@@ -110,6 +111,7 @@ def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> Ma
                 count_of(status.count("assigned"), "person", "people"),
                 f"{count_of(status.part('rewards').count('in'), 'reward')} in",
                 f"since {day(status.time('created'))}",
+                *(["a rehearsal"] if status.flag("rehearsal") else []),
             )
             item |= _state(status) | {
                 "headline": headline(status, below=False),
@@ -117,7 +119,7 @@ def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]]) -> Ma
                 "alarms": alarms(status),
             }
         items.append(item)
-    return Markup(_environment().get_template("list.html").render(items=items))
+    return Markup(_environment().get_template("list.html").render(items=items, root=root or "/", wanted=wanted))
 
 
 def experiment_inside(root: str, name: str, status: JsonView) -> Markup:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import secrets
-import time
-import zlib
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
@@ -20,8 +14,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
-from pacbandits.errors import InputError, count_of
+from pacbandits.errors import InputError
 from pacbandits.schema import Json
+from pacbandits.service.access import EVERYTHING, SESSION_SECONDS
 from pacbandits.service.dashboard.pages import (
     ASSETS,
     address,
@@ -35,110 +30,63 @@ from pacbandits.service.dashboard.pages import (
     missing_page,
     sign_in_page,
 )
-from pacbandits.service.dashboard.sentences import news
+from pacbandits.service.dashboard.sentences import news, urgency
 from pacbandits.service.dashboard.status import JsonView
 
-# Sessions: a signed cookie with the readable experiments and the expiry time, without the key.
-#
-# The process in which a user signed in checks the key again every RECHECK_SECONDS, so a revoked key soon stops working.
-# Another process (a server with the same secret) relies on the signature until the session expires.
-
-
 COOKIE = "pacbandits-session"
-SESSION_SECONDS = 12 * 60 * 60
-RECHECK_SECONDS = 15
-MAX_COOKIE_CHARACTERS = 3_600  # browsers keep 4,096 with name and attributes
-MAX_REMEMBERED_KEYS = 10_000
-EVERYTHING = "*"  # stands for all experiments
-ADMIN = "admin"  # the scope of admin keys
-
-Scopes = Mapping[str, str]
 
 
-class Sessions:
-    """Creates and reads session cookies.
-
-    secret: signs the cookies; servers that share it accept one another's.
-    """
-
-    def __init__(
-        self, scopes_of: Callable[[str], Scopes], *, secret: bytes | None = None, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._scopes_of, self._clock = scopes_of, clock
-        self._secret = secret or secrets.token_bytes(32)
-        self._lock = Lock()
-        # By fingerprint of the key: the key, its scopes, and when they were read.
-        self._known: OrderedDict[str, tuple[str, Scopes, float]] = OrderedDict()
+class SessionStore(Protocol):
+    """Sessions of signed-in users, by their cookies."""
 
     def begin(self, key: str) -> str | None:
-        """Return the cookie for a key; None if the key has no access."""
-        scopes = self._ask(key)
-        if not scopes:
+        """Return the cookie of a new session; None if the key may read nothing."""
+        ...
+
+    def read(self, token: str | None) -> frozenset[str] | None:
+        """Return the names of the readable experiments, or EVERYTHING; None if the session is not valid."""
+        ...
+
+    def end(self, token: str | None) -> None:
+        """End a session."""
+        ...
+
+
+class MemorySessions:
+    """Sessions of one process, for an application of one's own; those of a service are in its database.
+
+    scopes_of: returns the scopes of a key as {experiment: scope}; asked at each request: sessions end with their key.
+    """
+
+    def __init__(self, scopes_of: Callable[[str], Mapping[str, str]]) -> None:
+        self._scopes_of = scopes_of
+        self._known: dict[str, tuple[str, float]] = {}
+
+    def begin(self, key: str) -> str | None:
+        """Return the cookie of a new session; None if the key may read nothing."""
+        if not self._scopes_of(key):
             return None
-        who = self._fingerprint(key)
-        self._remember(who, key, scopes)
-        return self._sealed({"who": who, "scopes": scopes, "until": int(self._clock()) + SESSION_SECONDS})
+        token, now = secrets.token_urlsafe(32), monotonic()
+        self._known = {one: held for one, held in self._known.items() if held[1] > now}
+        self._known[token] = key, now + SESSION_SECONDS
+        return token
 
-    def read(self, cookie: str | None) -> frozenset[str] | None:
-        """Return the names of the readable experiments; None if the cookie is invalid, expired or without access."""
-        session = self._opened(cookie or "")
-        if session is None or (session.number("until") or 0.0) <= self._clock():
-            return None
-        scopes = {name: str(scope) for name, scope in session.part("scopes").value.items()}
-        return frozenset(self._fresh(session.text("who"), scopes)) or None
+    def read(self, token: str | None) -> frozenset[str] | None:
+        """Return the names of the readable experiments; None if the session is not valid."""
+        key, until = self._known.get(token or "", ("", 0.0))
+        return frozenset(self._scopes_of(key)) or None if until > monotonic() else None
 
-    def _fresh(self, who: str, scopes: Scopes) -> Scopes:
-        """Return the current scopes of the key if this process knows it; else those of the cookie."""
-        with self._lock:
-            known = self._known.get(who)
-        if known is None:
-            return scopes
-        key, last, asked = known
-        if self._clock() - asked < RECHECK_SECONDS:
-            return last
-        now = self._ask(key)
-        self._remember(who, key, now)
-        return now
-
-    def _ask(self, key: str) -> Scopes:
-        """Return the scopes of a key by experiment; those of an admin key as one entry for all experiments."""
-        scopes = dict(self._scopes_of(key))
-        return {EVERYTHING: ADMIN} if ADMIN in scopes.values() else scopes
-
-    def _remember(self, who: str, key: str, scopes: Scopes) -> None:
-        with self._lock:
-            self._known[who] = (key, scopes, self._clock())
-            self._known.move_to_end(who)
-            while len(self._known) > MAX_REMEMBERED_KEYS:
-                self._known.popitem(last=False)
-
-    def _fingerprint(self, key: str) -> str:
-        return hmac.new(self._secret, b"key" + key.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
-
-    def _sealed(self, session: Json) -> str:
-        body = base64.urlsafe_b64encode(zlib.compress(json.dumps(session).encode())).decode()
-        cookie = f"{body}.{self._signature(body)}"
-        if len(cookie) > MAX_COOKIE_CHARACTERS:
-            many = count_of(len(session["scopes"]), "experiment")
-            raise InputError(f"this key opens {many}, more than one session can hold; use a key for fewer of them")
-        return cookie
-
-    def _opened(self, cookie: str) -> JsonView | None:
-        body, _, signature = cookie.rpartition(".")
-        if len(cookie) > MAX_COOKIE_CHARACTERS or not cookie.isascii():
-            return None
-        if not hmac.compare_digest(signature, self._signature(body)):
-            return None
-        return JsonView(json.loads(zlib.decompress(base64.urlsafe_b64decode(body))))
-
-    def _signature(self, body: str) -> str:
-        return hmac.new(self._secret, b"session" + body.encode(), hashlib.sha256).hexdigest()
+    def end(self, token: str | None) -> None:
+        """End a session."""
+        self._known.pop(token or "", None)
 
 
 PREFIX = "/dashboard"
+UNCHANGED_SECONDS = 60.0  # for which the list shows a status without new records: windows may end meanwhile
 KEEP_SECONDS, EASY_SECONDS = 2.0, 0.1  # a status is cached for 2 s; in proportion longer if reading it took over 0.1 s
 MAX_FORM_BYTES = 16_384
 MAX_LISTED = 200
+MAX_SEARCH_CHARACTERS = 100
 WRONG_KEY = "This key opens no experiment. Was all of it copied, was it withdrawn, or is there no experiment yet?"
 NOT_THERE = "There is no such experiment, or this key may not read it."
 FOREIGN = "Sign in from the dashboard’s own page."
@@ -173,21 +121,24 @@ class Shown(Protocol):
 def router_for(
     open_experiment: Callable[[str], Shown],
     names: Callable[[], Sequence[str]],
-    scopes_of: Callable[[str], Mapping[str, str]],
+    sessions: SessionStore,
     *,
-    secret: bytes | None = None,
+    trusted: Callable[[Mapping[str, str]], frozenset[str] | None] | None = None,
+    versions: Callable[[], Mapping[str, object]] | None = None,
     keep_seconds: float = KEEP_SECONDS,
 ) -> APIRouter:
     """Return the dashboard's router, to be included in an application; all its paths are below /dashboard.
 
     open_experiment: returns an experiment by name; raises InputError if there is none.
     names: returns the names of all experiments.
-    scopes_of: returns the scopes of a key as {experiment: scope}, empty for a wrong key; * stands for all experiments.
-    secret: signs sessions; servers behind one load balancer need the same. By default it is drawn at each start.
+    sessions: of signed-in users; servers behind one load balancer need the same.
+    trusted: returns what the headers of a request allow to read, if a proxy signs users in.
+    versions: returns a value for each experiment that changes with its records; while it does not, its status is not
+        read again for the list.
     keep_seconds: how long a status is cached, for all viewers together.
     """
     recent = Recent(lambda name: JsonView(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
-    dashboard = _Dashboard(recent, names, Sessions(scopes_of, secret=secret))
+    dashboard = _Dashboard(recent, names, sessions, trusted, versions)
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
     router.add_api_route("/assets/{name}", dashboard.asset, methods=["GET"])
     router.add_api_route("/sign-in", dashboard.ask_key, methods=["GET"])
@@ -225,27 +176,36 @@ class Recent:
 
     def __init__(self, ask: Callable[[str], JsonView], *, keep_seconds: float) -> None:
         self._ask, self._keep_seconds = ask, keep_seconds
-        self._kept: dict[str, tuple[float, JsonView]] = {}
+        self._kept: dict[str, tuple[float, float, object, JsonView]] = {}
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
-    def __call__(self, name: str) -> JsonView:
-        """Return the status of an experiment, from the cache if it is recent."""
+    def __call__(self, name: str, version: object = None) -> JsonView:
+        """Return the status of an experiment, from the cache if it is recent, or of the same version and not old."""
         with self._locks[name]:
-            kept = self._kept.get(name)
-            if kept is None or monotonic() >= kept[0]:
+            until, old, of, status = self._kept.get(name, (0.0, 0.0, None, JsonView({})))
+            same = version is not None and version == of and monotonic() < old
+            if monotonic() >= until and not same:
                 begun = monotonic()
                 status, ended = self._ask(name), monotonic()
                 # A slow status is read less often: viewers must not slow down assignments.
                 keep = self._keep_seconds * max(1.0, (ended - begun) / EASY_SECONDS)
-                kept = self._kept[name] = ended + keep, status
-            return kept[1]
+                self._kept[name] = ended + keep, ended + UNCHANGED_SECONDS, version, status
+            return status
 
 
 class _Dashboard:
     """The request handlers."""
 
-    def __init__(self, recent: Recent, names: Callable[[], Sequence[str]], sessions: Sessions) -> None:
-        self._recent, self._names, self._sessions = recent, names, sessions
+    def __init__(
+        self,
+        recent: Recent,
+        names: Callable[[], Sequence[str]],
+        sessions: SessionStore,
+        trusted: Callable[[Mapping[str, str]], frozenset[str] | None] | None,
+        versions: Callable[[], Mapping[str, object]] | None,
+    ) -> None:
+        self._versions = versions
+        self._recent, self._names, self._sessions, self._trusted = recent, names, sessions, trusted
 
     def asset(self, name: str) -> Response:
         """Return a static file: public, and cached by browsers, as its URL contains a hash."""
@@ -261,10 +221,7 @@ class _Dashboard:
         root, target = _root(request), form.get("target", "")
         if _is_foreign(request):
             return _html(sign_in_page(root, wrong=FOREIGN), status=403)
-        try:
-            cookie = self._sessions.begin(form.get("key", "").strip())
-        except InputError as error:
-            return _html(sign_in_page(root, wrong=str(error), target=target), status=403)
+        cookie = self._sessions.begin(form.get("key", "").strip())
         if cookie is None:
             return _html(sign_in_page(root, wrong=WRONG_KEY, target=target), status=403)
         answer = RedirectResponse(address(root, target) if target else root, status_code=303, headers=HEADERS)
@@ -283,23 +240,25 @@ class _Dashboard:
         root = _root(request)
         answer = RedirectResponse(f"{root}/sign-in", status_code=303, headers=HEADERS)
         if not _is_foreign(request):
+            self._sessions.end(request.cookies.get(COOKIE))
             answer.delete_cookie(COOKIE, path=root, httponly=True, samesite="strict")
         return answer
 
     def enter(self, request: Request) -> Response:
         return RedirectResponse(_root(request), status_code=303, headers=HEADERS)
 
-    def overview(self, request: Request) -> Response:
+    def overview(self, request: Request, q: str = "") -> Response:
         allowed = self._allowed(request)
         if allowed is None:
             return _to_sign_in(request)
-        return _html(list_page(_root(request), self._statuses(allowed)))
+        return _html(list_page(_root(request), self._statuses(allowed, q), wanted=q[:MAX_SEARCH_CHARACTERS]))
 
-    def overview_again(self, request: Request) -> Response:
+    def overview_again(self, request: Request, q: str = "") -> Response:
         allowed = self._allowed(request)
         if allowed is None:
             return _signed_out()
-        return _fragment(request, list_parts(_root(request), self._statuses(allowed)), "")
+        parts = list_parts(_root(request), self._statuses(allowed, q), wanted=q[:MAX_SEARCH_CHARACTERS])
+        return _fragment(request, parts, "")
 
     def one(self, request: Request, name: str) -> Response:
         allowed = self._allowed(request)
@@ -320,20 +279,28 @@ class _Dashboard:
         return _fragment(request, experiment_inside(_root(request), name, status), news(status))
 
     def _allowed(self, request: Request) -> frozenset[str] | None:
-        return self._sessions.read(request.cookies.get(COOKIE))
+        by_proxy = None if self._trusted is None else self._trusted(request.headers)
+        return by_proxy or self._sessions.read(request.cookies.get(COOKIE))
 
     def _status(self, name: str, allowed: frozenset[str]) -> JsonView | None:
         """Return the status of an experiment; None if it does not exist, or the key may not read it."""
         if name not in allowed and (EVERYTHING not in allowed or name not in self._names()):
             return None
+        return self._read(name)
+
+    def _read(self, name: str, version: object = None) -> JsonView | None:
         try:
-            return self._recent(name)
+            return self._recent(name, version)
         except InputError:
             return None
 
-    def _statuses(self, allowed: frozenset[str]) -> list[tuple[str, JsonView | None]]:
-        seen = [name for name in self._names() if name in allowed or EVERYTHING in allowed]
-        return [(name, self._status(name, allowed)) for name in sorted(seen)[:MAX_LISTED]]
+    def _statuses(self, allowed: frozenset[str], wanted: str) -> list[tuple[str, JsonView | None]]:
+        """Return the statuses of the list: alarms first, then those that run, then the others; by name."""
+        words = wanted[:MAX_SEARCH_CHARACTERS].strip().lower()
+        seen = [name for name in self._names() if (name in allowed or EVERYTHING in allowed) and words in name.lower()]
+        versions: Mapping[str, object] = {} if self._versions is None else self._versions()
+        found = [(name, self._read(name, versions.get(name))) for name in sorted(seen)[:MAX_LISTED]]
+        return sorted(found, key=lambda one: (urgency(one[1]), one[0]))
 
 
 def _root(request: Request) -> str:

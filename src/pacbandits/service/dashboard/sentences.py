@@ -17,8 +17,10 @@ STATES = {
     "certified": "proven",
     "stopped": "stopped",
 }
+_EXCEPT = re.compile(r"except with probability (\d[\d.]*(?:e-\d+)?) ?")
 _MIX = re.compile(r"[\d.]+ %: ")
 DOUBTFUL = "In doubt: the data contradict an assumption, so there is no answer before the alarm is resolved."
+AT_NEXT = "perhaps at the next analysis"
 TOO_EARLY = "it is too early to say how long it will take"
 MAX_NAME_CHARACTERS = 120  # of a name within a sentence
 _HOURS_A_DAY = 24
@@ -58,9 +60,22 @@ def lasting(days: float) -> str:
 
 
 def confidence(status: JsonView) -> str:
-    """Format the confidence of a proof: 95 %."""
-    delta = status.number("delta")
-    return "—" if delta is None else f"{100 * (1 - delta):g} %"
+    """Format the confidence of the claim, or of the goal before there is a claim: 95.5 %."""
+    delta = status.part("claim").number("delta")
+    delta = status.number("delta") if delta is None else delta
+    return "—" if delta is None else as_confidence(1 - delta)
+
+
+def as_confidence(share: float) -> str:
+    """Format a confidence, rounded down: 95.5 %."""
+    return f"{math.floor(1e4 * share + 1e-6) / 100:g} %"
+
+
+def in_confidence(words: str, *, doubtful: bool) -> str:
+    """Return a claim's words with its error probability as a confidence, as all of the page; without it in doubt."""
+    if doubtful:
+        return _EXCEPT.sub("", words)
+    return _EXCEPT.sub(lambda found: f"with {as_confidence(1 - float(found[1]))} confidence ", words)
 
 
 def proven(status: JsonView) -> float | None:
@@ -85,6 +100,13 @@ def state(status: JsonView) -> str:
     if status.text("state") == "certified" and doubts(status):
         return "doubtful"
     return STATES.get(status.text("state"), one_line(status.text("state")) or "unknown")
+
+
+def urgency(status: JsonView | None) -> int:
+    """Return the place of an experiment in the list: 0 with an alarm, then those that run, then the others."""
+    if status is None or alarms(status):
+        return 0
+    return {"collecting": 1, "paused": 2, "certified": 3}.get(status.text("state"), 4)
 
 
 def sentence(text: str) -> str:
@@ -129,6 +151,8 @@ def time_to_go(status: JsonView) -> str | None:
     """Format the remaining time, "about 12 more days", or sample size; None if neither is known."""
     ahead = status.part("to_go")
     days, samples = ahead.number("days"), ahead.number("samples")
+    if samples is not None and samples < 1:  # all that it takes is there, as far as that can be foreseen
+        return AT_NEXT
     if days is not None:
         count, _, unit = lasting(days).partition(" ")
         return f"about {count} more {unit}" if count[0].isdigit() else lasting(days)
@@ -190,11 +214,38 @@ def _now(status: JsonView) -> str:
         return f"Everybody who comes now is given {what}{enough}."
     if where in ("paused", "stopped"):
         return ""
-    if not claim:
-        planned = status.part("round").count("planned")
-        after = f"about {count_of(planned, 'person', 'people')}" if planned else "the first round"
-        return f"The first analysis comes after {after}."
+    if not claim and not status.part("analysis"):
+        arrived = count_of(status.part("rewards").count("in"), "reward")
+        return f"The first analysis comes with the first rewards; {arrived} in."
     return ""
+
+
+def counted(status: JsonView) -> str:
+    """Say of when and of how many people the analysis is, and how many came since; empty before the first."""
+    analysis = status.part("analysis")
+    if not analysis:
+        return ""
+    rows = analysis.count("rows")
+    since = status.count("assigned") - rows
+    more = f"; {count_of(since, 'person has', 'people have')} come since" if since > 0 else ""
+    return f"As of {moment(analysis.time('at'))}, with {count_of(rows, 'person', 'people')}{more}."
+
+
+def next_step(status: JsonView) -> str:
+    """Say what to do next."""
+    where, name = status.text("state"), one_line(status.text("name"), most=MAX_NAME_CHARACTERS)
+    if doubts(status):
+        return "Find the cause of the alarm before you rely on any figure; pause it if people may be harmed."
+    if is_proven(status):
+        export = f"pacbandits experiment export {name} record.parquet --certificate proof.json"
+        kept = "The service already plays the rule. " if where == "certified" else ""
+        return f"{kept}To roll it out elsewhere, or to have it checked: {export}"
+    if where == "paused":
+        return f"Resume it when the reason is gone (pacbandits experiment resume {name} --reason …), or stop it."
+    if where == "stopped":
+        return "Export what is proven, or begin another experiment; rewards that still arrive may prove a little more."
+    ahead = time_to_go(status)
+    return f"Wait: {ahead}. Nothing needs to be done meanwhile." if ahead else "Wait: nothing needs to be done."
 
 
 def news(status: JsonView) -> str:

@@ -47,8 +47,18 @@
     return within.querySelectorAll(FOCUSABLE)[place.index];
   }
 
+  // Times are in UTC without the script, and in the reader's own zone with it; the title keeps the other.
+  function localise(within) {
+    for (const one of within.querySelectorAll("time[datetime]")) {
+      one.title = one.textContent;
+      one.textContent = new Date(one.dateTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    }
+  }
+  localise(parts);
+
   function take(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
+    localise(fresh);
     const there = [...parts.querySelectorAll(":scope > [id], :scope > .parts > [id]")];
     for (const old of there) {
       const match = fresh.querySelector(`:scope > #${CSS.escape(old.id)}, :scope > .parts > #${CSS.escape(old.id)}`);
