@@ -24,6 +24,7 @@ import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.analysis import read_data
 from pacbandits.arrays import FloatArray
+from pacbandits.certificate.certificate import rounded_down
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.records import Log, Policy
 from pacbandits.records.log import number_units
@@ -153,9 +154,8 @@ def show_trial(name: str, log: Log, trial: Trial) -> None:
         root = getattr(one.policy, "root", None)
         what = f"{names[root]} for everyone" if isinstance(root, int) else "a rule by person"
         mark = "recommended" if one.policy.to_json() == found.policy.to_json() else ""
-        rows.append(
-            ["certificate", f"{one.name}: {what}", show(one.estimate), f"proven: at least {show(one.low)}", mark]
-        )
+        bound = f"proven: at least {show(rounded_down(one.low))}"
+        rows.append(["certificate", f"{one.name}: {what}", show(one.estimate), bound, mark])
     if found.recommended is None:
         rows.append(["certificate", f"control: {trial.control} for everyone", "0", "", "recommended"])
     head = ["analysis", f"compared with {trial.control}", "estimated gain", "95 % interval", ""]

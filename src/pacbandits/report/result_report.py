@@ -244,7 +244,7 @@ def ladder(gain: Improvement) -> tuple[Candidate, ...]:
     found: dict[str, Candidate] = {}
     for one in reversed(gain.candidates):
         same = found.setdefault(str(one.policy.to_json()), one)
-        if one is gain.recommended or (one.low > same.low and same is not gain.recommended):
+        if (one.allowed, one.low) > (same.allowed, same.low):
             found[str(one.policy.to_json())] = one
     return tuple(found.values())
 
