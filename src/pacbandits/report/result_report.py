@@ -211,7 +211,7 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
     if worth is not None and worth.value.error is not None:
         note += f" That of the mean {s.outcome} of the recommended policy is {s.ordinary(worth.value, value=True)}."
     note += " A gain is measured by the leaders of its candidate, and may differ from the difference between two means."
-    head = ("candidate", f"mean {s.outcome}", "estimated gain", "proven gain, at least", "ordinary interval")
+    head = ("candidate", f"mean {s.outcome}", "estimate", "proven gain", "ordinary interval")
     sides = ("wrap", "right", "right", "right", "wrap")
     return Table(head, tuple(rows), note=note, sides=sides, strong=frozenset({place}))
 
