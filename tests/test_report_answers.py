@@ -156,6 +156,21 @@ def test_a_certificate_in_doubt_says_so_wherever_it_is_printed(found):
     assert doubtful.startswith("<Certificate: the log speaks against an assumption of this claim (signs of a sample-")
 
 
+def test_a_headline_rounds_to_the_safe_side(found):
+    """A distance of 0.08131 is not proven to be below 8.13 points, nor a gain of 0.08137 to be 8.14."""
+    log, made, worth = found
+    sure = replace(worth, value=Interval(0.3, 0.4, 0.5), over_best=Interval(0.08137, 0.1, 0.2))
+    told = summarise(replace(made, certified_epsilon=0.08131), log, worth=sure, source="log.csv")
+    answer = " ".join(told.answer())
+    assert "better by more than 8.14 points" in answer
+    assert "gains at least 8.13 points" in answer
+    for shown in (page_of(told), report_markdown(told)):
+        assert "8.14 points" in shown
+    console = Console(file=io.StringIO(), width=400)
+    console.print(render_terminal(certificate_document(replace(made, certified_epsilon=0.0813123), told)))
+    assert "0.08132" in console.file.getvalue()
+
+
 def test_a_distance_is_compared_with_what_is_possible(found):
     log, made, worth = found
     high = replace(worth, value=Interval(0.88, 0.93, 0.95), over_best=Interval(-0.1, 0.02, 0.1))

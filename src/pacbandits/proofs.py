@@ -32,7 +32,7 @@ from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Chosen, Contexts, Log, check_log
 from pacbandits.records.metrics import read_metrics
 from pacbandits.rewards import RewardModel
-from pacbandits.schema import MAX_JSON_BYTES, Json, json_text, parse_json, read_json
+from pacbandits.schema import MAX_JSON_BYTES, Fields, Json, json_text, parse_json, read_json
 from pacbandits.verifier import Verdict, learn_class_again, verify_log, verify_rows, watched_rows
 
 Recheck = Callable[[Any, Log, PolicyClass, Contexts | None, RewardModel | None], Verdict]
@@ -84,12 +84,15 @@ class Proof:
     policies: its policy class.
     reading: how its log was read, by the keywords of `read_log`.
     path: of the file.
+    record: of an experiment's certificate, the number of first records of its event log that it is of, and the number
+        of the analysis (`records`, `look`); None for any other.
     """
 
     certificate: Claim
     policies: PolicyClass
     reading: Json
     path: Path
+    record: Json | None = None
 
     @property
     def policy(self) -> DeployedPolicy:
@@ -328,6 +331,7 @@ def save_certificate(
     *,
     reading: Mapping[str, Any] | None = None,
     contexts: Contexts | None = None,
+    record: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a certificate, its policy class and how its log was read, as one JSON file.
 
@@ -336,6 +340,7 @@ def save_certificate(
     policies: the policy class, unless it comes with the certificate.
     reading: how its log was read, by the keywords of `read_log`.
     contexts: those that a certificate of linear rewards is about, written to a file next to it.
+    record: the part of an experiment's event log that the certificate is of (see `Proof`).
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -354,6 +359,7 @@ def save_certificate(
     whole = claim.to_json() | {
         "class": class_to_json(policies),
         "reading": dict(reading or {}),
+        **({} if record is None else {"record": _read_part({"record": record})}),
     }
     try:
         text = json_text(whole, indent=1, default=plain_number)
@@ -403,7 +409,16 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
         raise InputError(
             f"{plain(path)} speaks of {' and '.join(f'{count:,}' for count in sorted(actions))} actions; it was altered"
         )
-    return Proof(certificate, chosen, reading, path)
+    return Proof(certificate, chosen, reading, path, _read_part(given))
+
+
+def _read_part(given: Json) -> Json | None:
+    """Return the part of an experiment's event log that a certificate is of; None if it names none."""
+    if "record" not in given:
+        return None
+    part = Fields.read(given["record"], of="record of the certificate")
+    part.check_known(("records", "look"))
+    return {name: part.whole_number(name, least=1) for name in ("records", "look")}
 
 
 def contexts_beside(path: Path) -> Path:

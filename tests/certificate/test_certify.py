@@ -10,7 +10,7 @@ from hypothesis import given
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate, worth_leading
-from pacbandits.certificate.certificate import ORDERED, ROUNDS, rounded_up
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, rounded_down, rounded_up
 from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.certificate.choosing import lead_log
 from pacbandits.certificate.conventions import block_ends, rearrange, settling_round, sizes_beforehand
@@ -424,3 +424,13 @@ def test_blocks_do_not_depend_on_where_a_log_ends():
 )
 def test_a_claim_is_never_rounded_down(value, shown):
     assert rounded_up(value) == pytest.approx(shown, rel=1e-9)
+    assert rounded_down(-value) == pytest.approx(-shown, rel=1e-9)
+
+
+def test_rounding_is_to_the_side_that_is_asked_for_at_any_size_and_sign():
+    rng = np.random.default_rng(0)
+    for value in (*rng.normal(size=200), *10.0 ** rng.uniform(-8, 8, 200), 0.0):
+        low, high = rounded_down(value), rounded_up(value)
+        assert low - 1e-9 * abs(value) <= value <= high + 1e-9 * abs(value)
+        assert high - low <= 0.0101 * abs(value)
+        assert rounded_up(value, digits=5) <= high + 1e-9 * abs(value)

@@ -129,7 +129,7 @@ def test_a_hollow_class_that_claims_to_be_fixed_shows_itself_and_is_not_what_a_r
     assert "age ≤ 1e+06, " in out
     said = " ".join(out.split())
     assert "all rows answer 7 of these 7 questions alike" in said
-    assert "the policy class is the one that was fixed before the log was seen" in said.split("not rechecked")[1]
+    assert "the policy class is the one that was fixed before the log was seen" in said.split("taken on trust")[1]
     code, out, _ = command("verify", tmp_path / "proof.json", tmp_path / "log.parquet", "--policies", SPEC)
     assert code == 3
     assert f"the policy class is not {SPEC} for the first rows of the log, which was expected" in " ".join(out.split())

@@ -19,6 +19,7 @@ from tests.experiment.cases import people, protocol
 from tests.service.cases import ADMIN
 from tests.service.servers import listening
 
+LISTS = ("derived again", "taken on trust", "not checkable")
 PROTOCOL = """
 name = "checkout"
 contexts = "contexts.parquet"
@@ -89,6 +90,26 @@ def test_from_a_file_to_a_certified_policy(run, at):
     code, out, err = run("verify", "proof.json", "record.parquet")
     assert (code, err) == (0, "")
     assert out.startswith("good: ")
+    derived, trusted, unknown = (out.index(f"\n{words}\n") for words in LISTS)
+    assert derived < trusted < unknown
+    said = " ".join(out[trusted:unknown].split())
+    assert "whoever keeps the database could have made it afterwards" in said
+    assert "whoever keeps the database could have chosen who gets what" in said
+    assert "independent draws from one distribution" in " ".join(out[unknown:].split())
+    assert "no chain shows what was reported wrongly" in " ".join(out[unknown:].split())
+    code, line, _ = run("experiment", "head", "checkout", "--publish", "heads.txt")
+    assert (code, (at / "heads.txt").read_text()) == (0, line)
+    assert line.split()[2:5:2] == ["checkout", made.seal().head]
+    code, out, _ = run("verify", "proof.json", "record.parquet", "--head", line.strip(), "--json")
+    got = json.loads(out)
+    assert (code, got["noted"]) == (0, got["records"])
+    assert any("fixed by then were the protocol" in words for words in got["checked"])
+    assert not any("made it afterwards" in words for words in got["trusted"])
+    code, _, err = run("experiment", "export", "checkout", "x.parquet", "--certificate", "y.json", "--look", 0)
+    assert (code, "leave out --look or --certificate" in err) == (2, True)
+    run("experiment", "export", "checkout", "first.parquet", "--look", 1, "--reveal-seed")
+    code, _, err = run("verify", "proof.json", "first.parquet")
+    assert (code, "export it again with --look" in err) == (2, True)
     run("experiment", "withdraw", "checkout", "free shipping", "--reason", "sold-out")
     code, out, _ = run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
     assert "nothing is proven yet" in out  # of policies that do without it
@@ -96,6 +117,12 @@ def test_from_a_file_to_a_certified_policy(run, at):
     run("experiment", "advance", "checkout")
     run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
     assert run("verify", "proof.json", "record.parquet")[0] == 0
+    run("experiment", "stop", "checkout", "--reason", "enough")
+    run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
+    code, out, _ = run("verify", "proof.json", "record.parquet", "--json")
+    assert code == 0
+    assert any("was drawn by the seed that the protocol sealed" in words for words in json.loads(out)["checked"])
+    assert not any("propensities are those" in words for words in json.loads(out)["trusted"])
 
 
 @pytest.mark.thorough

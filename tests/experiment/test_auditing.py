@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pacbandits as pb
+from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
+from pacbandits.experiment.assignment_records import Report
 from pacbandits.experiment.audit import audit, has_sealed_record, links_of, read_record
 from pacbandits.experiment.chain import BEGINNING, entry_bytes, linked, mark_of
 from pacbandits.experiment.ids import id_of, is_id, row_in
@@ -39,6 +41,59 @@ def test_all_of_a_record_ends_at_the_head_that_is_shown(finished, tmp_path):
     played = finished[1]
     played.experiment.export(tmp_path / "now.parquet", look=0)
     assert audit(read_record(tmp_path / "now.parquet")).head == played.experiment.seal().head
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory):
+    """An experiment that went on after its certificate, its export, and heads noted at random moments meanwhile."""
+    folder, rng = tmp_path_factory.mktemp("noted"), np.random.default_rng(3)
+    played, heads = Played(folder / "e.db", {"epsilon": 0.35}), {}
+
+    def note():
+        if rng.random() < 0.7:
+            seal = played.experiment.seal()
+            heads[seal.head] = seal.records
+
+    for _ in range(5):
+        given = played.day(int(rng.integers(40, 200)), told=0)
+        note()
+        played.experiment.record_many([Report(one.id, float(one.action == "discount")) for one in given[:-5]])
+        note()
+        played.advance()
+        note()
+    assert played.experiment.result().certified
+    note()
+    played.experiment.export(folder / "export.parquet")
+    return played, folder / "export.parquet", heads
+
+
+def test_any_head_noted_at_any_moment_is_found(noted):
+    played, path, heads = noted
+    record = read_record(path)
+    assert record.claimed == played.experiment.result().records < record.records == played.experiment.seal().records
+    made = Certificate.from_json(played.experiment.result().certificate)
+    assert len(heads) > 6
+    assert max(heads.values()) > record.claimed > min(heads.values())
+    for head, records in heads.items():
+        found = audit(record, made, head=head)
+        assert (found.faults, found.noted) == ((), records)
+    assert any(f"the claim is of its first {record.claimed:,} records" in words for words in found.checked)
+    assert found.head == played.experiment.seal().head
+
+
+def test_a_published_head_tells_by_when_what_was_fixed(noted):
+    played, path, heads = noted
+    record, line = read_record(path), played.experiment.seal().published()
+    name, records, head, at = line.split()[2:]
+    assert (name, int(records), head) == ("checkout", played.experiment.seal().records, played.experiment.seal().head)
+    found = audit(record, head=line)
+    assert found.noted == record.records
+    assert any(f"of {at}: fixed by then were the protocol" in words for words in found.checked)
+    early = min(heads, key=heads.get)
+    words = next(words for words in audit(record, head=early).checked if "fixed by then" in words)
+    assert f"{int((record.sequence < heads[early]).sum()):,} of {len(record):,} assignments" in words
+    other = line.replace(f" {records} ", f" {int(records) - 1} ")
+    assert any("none of this chain" in fault for fault in audit(record, head=other).faults)
 
 
 def altered(path, target, change):

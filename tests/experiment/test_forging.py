@@ -10,8 +10,20 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate.certificate import BETS_FIXED, FIXED, LED, ROUNDS
-from pacbandits.experiment.audit import audit, read_record
+from pacbandits.experiment.assignment_records import AssignmentRequest
+from pacbandits.experiment.audit import (
+    _wrong_people,
+    _wrong_rounds,
+    _wrong_rows,
+    _wrong_times,
+    audit,
+    read_record,
+    wrong_certificate,
+)
+from pacbandits.experiment.exported_record import SealedTerms
+from pacbandits.experiment.protocol import LateRule
 from pacbandits.proofs import verify
+from tests.experiment.live import Played
 from tests.experiment.test_auditing import altered, forged, put, untouched
 
 DAY = 86_400_000_000
@@ -51,8 +63,8 @@ def design_ahead(columns, entries, about):
 def create_it_again(columns, entries, about):
     """Another protocol, written down after the data, is shown as the first entry."""
     body = json.loads(entries[0][3])
-    number = about["record"]["sequence"]
-    about["record"]["sequence"] += 1
+    number = about["record"]["records"]
+    about["record"]["records"] += 1
     entries.insert(0, [number, entries[-1][1], "created", json.dumps(body), ""])
 
 
@@ -113,8 +125,11 @@ def test_a_chain_that_is_made_anew_of_the_same_records_is_good(export, tmp_path,
 
 def test_remarks_cannot_be_left_out(export, finished):
     record = read_record(export)
-    silent = replace(record, log=replace(record.log, remarks=()))
-    assert any("what a reward means" in fault for fault in audit(silent, finished[2]).faults)
+    late, holdout = finished[1].experiment.protocol.remarks()
+    for left_out in (late, holdout):
+        kept = tuple(words for words in record.log.remarks if words != left_out)
+        silent = replace(record, log=replace(record.log, remarks=kept))
+        assert audit(silent, finished[2]).faults == (f"the log does not say that {left_out}",)
 
 
 @pytest.mark.thorough
@@ -170,3 +185,140 @@ def test_a_claim_made_afterwards_of_the_same_log_is_of_the_record_but_its_class_
 def test_an_altered_file_is_told_from_a_forged_one(export, tmp_path):
     altered(export, tmp_path / "altered.parquet", go_back_in_time)
     assert any("chain is broken" in fault for fault in audit(read_record(tmp_path / "altered.parquet")).faults)
+
+
+# Each term of a certificate by itself, and each of a round.
+
+
+def terms(made):
+    """A certificate in which one term is not what the protocol and the rounds say, by what is said of it."""
+    leaders, bets = made.leaders, made.bets
+    return {
+        "at delta": replace(made, delta=made.delta / 0.9),
+        "another epsilon": replace(made, epsilon=made.epsilon * 1.01),
+        "another policy class": replace(made, class_digest="0" * 64),
+        "learnt otherwise": replace(made, learning=replace(made.learning, contexts=made.learning.contexts + 1)),
+        "stakes other": replace(made, bets=replace(bets, scales=(2 * bets.scales[0], *bets.scales[1:]))),
+        "experts": replace(made, bets=replace(bets, share=0.5)),
+        "another model": replace(made, model=made.model | {"kind": "another"}),
+        "weight moves": replace(made, leaders=replace(leaders, moving=leaders.moving / 2)),
+        "weight moves between": replace(made, leaders=replace(leaders, settled=len(leaders.turns) - 1)),
+        "planned": replace(made, leaders=replace(leaders, sizes=(leaders.sizes[0] + 1, *leaders.sizes[1:]))),
+        "somebody else": replace(made, leaders=replace(leaders, turns=(0,) * len(leaders.turns))),
+    }
+
+
+def test_every_term_of_a_certificate_is_that_of_the_protocol_or_of_a_round(export, finished):
+    record, made = read_record(export), finished[2]
+    sealed = SealedTerms.of(record).before(record.claimed)
+    rows = made.of(record.log)
+    assert wrong_certificate(rows, sealed, made) == ([], [])
+    for words, other in terms(made).items():
+        faults, _ = wrong_certificate(rows, sealed, other)
+        assert len(faults) == 1, words
+        assert words in faults[0]
+
+
+def with_round(record, number, **changes):
+    """The same record and its terms, in which something of a round is another."""
+    sealed = SealedTerms.of(record)
+    rounds = [replace(one, **changes) if one.number == number else one for one in sealed.rounds]
+    return replace(sealed, rounds=tuple(rounds))
+
+
+def test_a_design_knows_no_record_from_its_opening_on(export):
+    record = read_record(export)
+    last = SealedTerms.of(record).rounds[-1]
+    assert _wrong_rounds(record, with_round(record, last.number, snapshot=last.sequence)) == []
+    later = _wrong_rounds(record, with_round(record, last.number, snapshot=last.sequence + 1))
+    assert later == ["a design knew of records that came after it"]
+
+
+def test_rows_are_of_the_round_that_was_open_with_its_probabilities(export):
+    record = read_record(export)
+    sealed = SealedTerms.of(record)
+    second = sealed.rounds[2]
+    later = with_round(record, 2, sequence=second.sequence + 3)
+    assert _wrong_rounds(record, later) == [
+        "a row belongs to another round than the one that was open when it was assigned"
+    ]
+    other = replace(second.sampler, barred=(1,))
+    assert _wrong_rounds(record, with_round(record, 2, sampler=other)) == [
+        "rows of round 2 were drawn with other probabilities than its design gives"
+    ]
+
+
+def test_the_holdout_is_for_good_and_gets_the_standard(tmp_path):
+    played = Played(tmp_path / "e.db", {"holdout": 0.4, "visits": "each"})
+    person = {"age": 30, "country": "DE"}
+    played.experiment.assign_many([AssignmentRequest(f"u-{n % 10}", person) for n in range(30)])
+    played.experiment.export(tmp_path / "x.parquet", look=0)
+    record = read_record(tmp_path / "x.parquet")
+    sealed = SealedTerms.of(record)
+    assert _wrong_people(record, sealed) == []
+    held = record.columns["holdout"].copy()
+    row = int(np.flatnonzero((record.visits > 0) & (held == 0))[0])
+    held[row] = 1
+    actions = record.actions.copy()
+    actions[row] = sealed.standard
+    once = replace(record, columns=record.columns | {"holdout": held, "action": actions})
+    assert _wrong_people(once, sealed) == [
+        "people are of the holdout who cannot be by the protocol, or only at some of their visits"
+    ]
+    visits = record.visits.copy()
+    visits[row] += 1
+    again = replace(record, columns=record.columns | {"visit": visits})
+    assert _wrong_people(again, sealed) == [
+        "somebody was taken in twice as a new person, or a new one as somebody who had come before"
+    ]
+
+
+def test_a_window_is_over_after_its_last_moment(tmp_path):
+    """Rewards that are reported at the last moment count, so that a window which ends now is not over."""
+    played = Played(tmp_path / "e.db", {"late": LateRule("window", window_seconds=86400)})
+    given = played.day(30, told=0)
+    played.experiment.pause("an entry tells the time")
+    played.experiment.export(tmp_path / "x.parquet", look=0)
+    record = read_record(tmp_path / "x.parquet")
+    assert (record.claimed_at - record.at == DAY).all()
+    assert audit(record).faults == ()
+    assert np.isnan(record.rewards).all()
+    assert played.experiment.record(given[0].id, reward=1.0).outcome == "recorded"
+    played.experiment.export(tmp_path / "y.parquet", look=0)
+    assert audit(read_record(tmp_path / "y.parquet")).faults == ()
+    late = read_record(tmp_path / "y.parquet")
+    late.outcomes["reward"].late[0] = 1
+    assert _wrong_times(late, SealedTerms.of(late)) == [
+        "a reward counts that came after its window, or one is taken for late that came within it"
+    ]
+
+
+def test_rewards_and_what_was_known_follow_from_the_records(export):
+    record = read_record(export)
+    sealed = SealedTerms.of(record).before(record.claimed)
+    assert _wrong_rows(record, sealed) == []
+    row = int(np.flatnonzero(record.rewards == 0.0)[0])
+    for name, value, words in (
+        ("rewards", 1.0, "a reward is not what was reported, or what the rule for late ones says"),
+        ("known", record.known[row] + 1, "a design knew of other rewards than the log says"),
+        ("counted", not record.counted[row], "rows were left out of the log, or added to it"),
+    ):
+        values = getattr(record, name).copy()
+        values[row] = value
+        found = _wrong_rows(replace(record, **{name: values}), sealed)
+        assert len(found) == 1
+        assert words in found[0]
+
+
+def test_times_do_not_go_back_and_windows_are_over_by_a_record(export):
+    record = read_record(export)
+    sealed = SealedTerms.of(record)
+    assert _wrong_times(record, sealed) == []
+    at = record.at.copy()
+    at[40] -= 1
+    back = replace(record, columns=record.columns | {"at": at})
+    assert "times of records go back" in _wrong_times(back, sealed)
+    ahead = with_round(record, sealed.rounds[-1].number, snapshot_at=sealed.rounds[-1].snapshot_at + DAY)
+    assert any("a design took windows for over" in fault for fault in _wrong_times(record, ahead))
+    later = replace(record, claimed_at=record.claimed_at + DAY)
+    assert any("windows are taken for over" in fault for fault in _wrong_times(later, sealed))

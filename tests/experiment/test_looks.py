@@ -220,4 +220,4 @@ def test_an_interval_that_is_empty_is_not_turned_round():
     assert told["words"].startswith("the policy earns 0.02 (empty interval) on average and 'a' 0.02 (empty interval)")
     assert "is right" not in told["words"]
     assert told["alarms"] == list(worth.alarms)
-    assert told["lift"] == {"low": None, "estimate": 0.02, "high": None}
+    assert told["lift"] == {"low": None, "estimate": 0.02, "high": None, "standard_error": None}

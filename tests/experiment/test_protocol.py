@@ -203,3 +203,15 @@ def test_durations_are_read_and_spelt_as_people_do():
     assert [spell_duration(x) for x in (7 * day, 1.5 * day, 3600, 90, 0.5)] == [
         *("7 days", "36 hours", "1 hour", "1.5 minutes", "0.5 seconds")
     ]
+
+
+def test_draws_are_by_unit_unless_a_seed_is_given_or_the_protocol_is_from_before():
+    hidden, given, both = protocol(seed=None), protocol(seed=17), protocol(seed=17, draws="unit")
+    assert [one.draws for one in (hidden, given, both)] == ["unit", "row", "unit"]
+    assert "draws" not in given.to_json()  # as in protocols from before, whose digests stay
+    for one in (hidden, given, both):
+        again = ExperimentProtocol.from_json(json.loads(json.dumps(one.to_json())), contexts=one.contexts)
+        assert (again.draws, again.digest) == (one.draws, one.digest)
+    assert both.digest != given.digest
+    with pytest.raises(InputError, match="draws"):
+        protocol(draws="person")

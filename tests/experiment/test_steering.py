@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,7 @@ from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import LateRule
 from pacbandits.experiment.store import StoredExperiment
+from tests.experiment.cases import people
 from tests.experiment.live import Played
 
 PERSON = {"age": 30, "country": "DE"}
@@ -54,7 +56,7 @@ def test_what_is_withdrawn_after_the_certificate_makes_another_one_without_it(tm
 
 
 @pytest.mark.thorough
-def test_leaders_that_were_chosen_again_are_left_to_assume(tmp_path):
+def test_leaders_that_were_chosen_again_are_derived_again(tmp_path):
     played = Played(tmp_path / "e.db", {"policies": "trees:depth=2", "epsilon": 0.2})
     played.day(300)
     played.advance()
@@ -66,7 +68,11 @@ def test_leaders_that_were_chosen_again_are_left_to_assume(tmp_path):
     found = audit(read_record(tmp_path / "export.parquet"), made)
     assert found.good
     assert LED in made.assumptions
-    assert LED in found.left_to_assume(made.assumptions)
+    assert LED not in found.left_to_assume(made.assumptions)
+    without = replace(read_record(tmp_path / "export.parquet"), contexts=None)
+    assert any("--contexts" in fault for fault in audit(without, made).faults)
+    assert audit(without, made, contexts=played.experiment.protocol.contexts).good
+    assert not audit(without, made, contexts=people(100, seed=1)).good
 
 
 def test_what_is_withdrawn_while_a_look_is_made_is_not_deployed_by_it(tmp_path, monkeypatch):

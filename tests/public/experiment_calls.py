@@ -84,7 +84,7 @@ EXPERIMENT_CALLS: dict[str, Callable[[], Call]] = {
     "Experiment.export": lambda: Call(
         made().export,
         {"target": Path(mkdtemp()) / "x.parquet"},
-        {"look": "whole", "target": "path"},
+        {"look": "whole", "target": "path", "reveal_seed": "flag"},
         optional=("look",),
         beyond={"look": (-1, 99)},
         called={"target": "path|file"},
@@ -149,8 +149,8 @@ EXPERIMENT_CALLS: dict[str, Callable[[], Call]] = {
     "audit": lambda: Call(
         pb.audit,
         {"record": pb.read_record(exported())},
-        {"record": "record", "certificate": "record", "head": "text"},
-        optional=("certificate", "head"),
+        {"record": "record", "head": "text", **dict.fromkeys(("certificate", "contexts", "log"), "record")},
+        optional=("certificate", "head", "contexts", "log"),
     ),
     "read_record": lambda: Call(pb.read_record, {"path": exported()}, {"path": "path"}),
     "read_protocol": lambda: Call(pb.read_protocol, {"path": _written()}, {"path": "path"}),

@@ -206,7 +206,9 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
     "save_certificate": lambda: Call(
         pb.save_certificate,
         {"path": "proof.json", "certificate": certificate(), "policies": stumps()},
-        {"path": "path", "certificate": "record", "policies": "record"},
+        {"path": "path", "certificate": "record", "policies": "record", "record": "mapping"},
+        optional=("record",),
+        beyond={"record": ({}, {"records": 3}, {"records": 0, "look": 1}, {"records": 3, "look": 1, "more": 1})},
     ),
     "load_certificate": lambda: Call(
         pb.load_certificate, {"path": "proof.json"}, {"path": "path", "policies": "record"}, optional=("policies",)

@@ -63,7 +63,7 @@ class ToldOfLog(Protocol):
 
 MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; their squares and inverses are still finite
 MAX_STORED_REMARKS = 100
-FIELDS_BESIDE_A_CLAIM = ("class", "reading")  # in a file
+FIELDS_BESIDE_A_CLAIM = ("class", "reading", "record")  # in a file
 # Assumptions of every certificate, as of every A/B test; `pacbandits.certificate.alarms` tests some of them.
 ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
 APART = "what a row earns does not depend on what was played in other rows"
@@ -328,20 +328,21 @@ def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
             )
 
 
-def rounded_up(value: float) -> float:
-    """Return the value rounded up to three digits."""
-    if value <= 0:
+def rounded_up(value: float, *, digits: int = 3) -> float:
+    """Return the value rounded up to so many digits: every bound that a sentence states is rounded so.
+
+    A value is already rounded if it is so up to the rounding of arithmetic.
+    """
+    if value == 0 or not math.isfinite(value):
         return value
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return float(f"{math.ceil(value / unit * (1.0 - 1e-12)) * unit:.3g}")
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    whole = value / unit
+    return float(f"{math.ceil(whole - 1e-12 * abs(whole)) * unit:.{digits}g}")
 
 
-def rounded_down(value: float) -> float:
-    """Return the value rounded down to three digits."""
-    if value <= 0:
-        return -rounded_up(-value)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return float(f"{math.floor(value / unit * (1.0 + 1e-12)) * unit:.3g}")
+def rounded_down(value: float, *, digits: int = 3) -> float:
+    """Return the value rounded down to so many digits, as a sentence states what is gained at least."""
+    return -rounded_up(-value, digits=digits)
 
 
 MIN_BET_FACTOR, MAX_BET_FACTOR = 1e-12, 1e100  # of multipliers and of scales, so that their inverses are finite

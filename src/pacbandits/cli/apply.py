@@ -94,6 +94,7 @@ def apply_policy(
     pacbandits apply proof.json --sql - --draw draw_of_today
     pacbandits apply proof.json customers.csv --candidate "one action"[/]
     """
+    from pacbandits.certificate.certificate import rounded_up
     from pacbandits.report.document import ALARM
 
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
@@ -108,7 +109,8 @@ def apply_policy(
     written = {path: _export(name, policy, words, draw=draw, dialect=dialect) for name, path in exports.items()}
     if not proof.certificate.certified:
         words = (
-            f"proves {proof.certificate.certified_epsilon:.3g} and not the {proof.certificate.epsilon:.3g} asked for"
+            f"proves {rounded_up(proof.certificate.certified_epsilon):.3g} and not the "
+            f"{proof.certificate.epsilon:.3g} asked for"
         )
         say(f"note: the certificate {words}", err=True)
     for alarm in proof.certificate.alarms:

@@ -173,14 +173,25 @@ def export(
     look: Annotated[
         int | None,
         typer.Option(
-            help="Number of the interim analysis to export (default: the one that certified most); 0 uses all data "
-            "available now."
+            help="Number of the interim analysis whose data are the log in the file (default: the one that certified "
+            "most); 0 uses all data available now."
         ),
     ] = None,
+    reveal_seed: Annotated[
+        bool,
+        typer.Option(
+            "--reveal-seed",
+            help="Disclose the seed, so that verify recomputes every draw; readers of the file can then predict later "
+            "ones. A stopped experiment always discloses it.",
+        ),
+    ] = False,
     database: DatabaseAt = DEFAULT_DATABASE,
     read_only: ReadOnly = False,
 ) -> None:
-    """Export the event log with its hash chain as one Parquet file, which certify and verify read.
+    """Export the whole event log with its hash chain as one Parquet file, which certify and verify read.
+
+    The log in it is that of one interim analysis; the certificate names the
+    records that it is of. Every head noted down so far can be checked.
 
     [dim]Examples:
     pacbandits experiment export checkout record.parquet --certificate proof.json
@@ -192,7 +203,13 @@ def export(
             raise InputError(f"'{target}' must end in {ending}; name it {target.with_suffix(ending)}")
     with status() as tell, _open(database, name, read_only=read_only) as experiment:
         tell("writing the export")
-        experiment.export(path, look=look)
+        best = experiment.result().look
+        if certificate is not None and look not in (None, best):
+            raise InputError(
+                f"the certificate is of interim analysis {best}, and --look {look} exports the data of another; leave "
+                "out --look or --certificate"
+            )
+        experiment.export(path, look=look, reveal_seed=reveal_seed)
         if contexts is not None:
             experiment.protocol.contexts.write(contexts)
         proven = None if certificate is None else _write_certificate(experiment, certificate)
@@ -208,12 +225,52 @@ def _write_certificate(experiment: Experiment, path: Path) -> bool:
     from pacbandits.certificate import Certificate
     from pacbandits.proofs import save_certificate
 
-    found = experiment.result().certificate
+    result = experiment.result()
+    found = result.certificate
     if found is None:
         return False
     policies = experiment.protocol.trial(tuple(experiment.status().to_json()["withdrawn"]))[1]
-    save_certificate(path, Certificate.from_json(found, policies), policies)
+    part = {"records": result.records, "look": result.look}
+    save_certificate(path, Certificate.from_json(found, policies), policies, record=part)
     return True
+
+
+@experiments.command()
+def head(
+    name: Name,
+    publish: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also append the line to this file, to be mailed, committed or time-stamped (RFC 3161, "
+            "OpenTimestamps)."
+        ),
+    ] = None,
+    database: DatabaseAt = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Print the head of the event log's hash chain as a line to publish: it fixes every entry up to now.
+
+    Put it where others see it and you cannot change it: a mail, a signed
+    commit, a time-stamping service. [cyan]pacbandits verify --head[/] accepts the
+    line and says what was fixed by then.
+
+    [dim]Examples:
+    pacbandits experiment head checkout
+    pacbandits experiment head checkout --publish heads.txt[/]
+    """
+    check_output(publish)
+    with _open(database, name) as experiment:
+        seal = experiment.seal()
+    if publish is not None:
+        try:
+            with publish.open("a", encoding="utf-8") as file:
+                file.write(seal.published() + "\n")
+        except OSError as error:
+            raise InputError(f"cannot write {publish}: {error.strerror}") from None
+    if as_json:
+        print_json({"head": seal.head, "records": seal.records, "protocol": seal.protocol, "line": seal.published()})
+    else:
+        say(seal.published())
 
 
 @experiments.command()

@@ -252,6 +252,7 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     """Show a progress bar on standard error: rounds, samples, certified ε or the best policy, time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from pacbandits.certificate.certificate import rounded_up
     from pacbandits.progress import heard_by
 
     columns = (
@@ -276,7 +277,7 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
             which = f"{names[stage.run]}, " if names[stage.run] else ""
             of, fact = f" of {stage.rounds}", f"best so far {_cut(stage.policy, 20)}"
             if stage.certified_epsilon is not None:  # a trial does not know its number of rounds
-                of, fact = "", f"certified ε {stage.certified_epsilon:.3g}"
+                of, fact = "", f"certified ε {rounded_up(stage.certified_epsilon):.3g}"
             where, facts = f"{which}round {stage.round_number}{of}", f"{stage.samples:,} samples, {fact}"
             room = screen.width - len(where) - BAR - len(facts) - len("0:00:00") - 4
             bar.update(task, completed=furthest, description=where, facts=facts, doing=_cut(stage.doing, room))

@@ -100,6 +100,7 @@ def verify_certificate(
     from pacbandits.proofs import check_expected, check_is_proof
     from pacbandits.proofs import verify as recheck
     from pacbandits.report.result_report import verdict_document
+    from pacbandits.verifier.trust import sort_rest
 
     reading = reading_options(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
@@ -120,21 +121,23 @@ def verify_certificate(
             verdict = recheck(made, read, proof.policies, contexts=known)
             if policies is not None:
                 verdict = check_expected(verdict, proof, read, policies, contexts=known)
-    record = audit_export(log[0], made, head=head)
+    record = audit_export(log[0], proof, read, head=head, contexts=known)
     if record is not None:
         verdict = record.joined(verdict)
+    left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
     about = describe_class(proof.policies)
     details = detail_class(proof.policies, read.contexts) if verdict.good else ()
     if as_json:
         words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
-        derived = {name: list(getattr(verdict, name)) for name in ("alarms", "checked", "trusted")}
+        rest = sort_rest(made, verdict.trusted, left)
+        derived = {"alarms": list(verdict.alarms), "checked": list(verdict.checked)}
+        derived |= {name: list(words) if verdict.good else [] for name, words in rest._asdict().items()}
         if record is not None:
             derived |= {"head": record.head, "records": record.records, "noted": record.noted}
         shown = {"class_digest": made.class_digest, "class_details": list(details), "reading": dict(proof.reading)}
         print_json({"alarms": derived["alarms"]} | found | {"value": verdict.value} | words | derived | shown)
     else:
-        left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
         reading_words = as_read(proof.reading) if proof.reading else ""
         show(verdict_document(made, verdict, reading=reading_words, policies=about, details=details, assumptions=left))
     if not verdict.good or verdict.alarms:
@@ -183,8 +186,11 @@ def verify_files(
         files.close()
 
 
-def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
-    """Return the audit of the event log in an exported file; None if it has none."""
+def audit_export(log: Path, proof: Proof, read: Log, *, head: str | None, contexts: Contexts | None) -> Audit | None:
+    """Return the audit of the event log in an exported file; None if it has none.
+
+    read: the log that the certificate was verified on. contexts: those that the class was built from, if given.
+    """
     from pacbandits.certificate import Certificate
     from pacbandits.experiment.audit import audit, has_sealed_record, read_record
 
@@ -192,7 +198,13 @@ def audit_export(log: Path, made: Claim, *, head: str | None) -> Audit | None:
         if head is not None:
             raise InputError(f"{log} has no sealed event log in which to look for --head; export the experiment again")
         return None
-    return audit(read_record(log), made if isinstance(made, Certificate) else None, head=head)
+    found, made = read_record(log), proof.certificate
+    if proof.record is not None and proof.record["records"] != found.claimed:
+        raise InputError(
+            f"the certificate is of the first {proof.record['records']:,} records, and the log in {log} of the first "
+            f"{found.claimed:,}; export it again with --look {proof.record['look']}"
+        )
+    return audit(found, made if isinstance(made, Certificate) else None, head=head, contexts=contexts, log=read)
 
 
 def as_read(reading: Mapping[str, Any]) -> str:

@@ -216,9 +216,9 @@ def _denied(test: Test) -> str:
 
 # The guardrail: anytime-valid tests of whether an outcome's mean exceeds its limit.
 #
-# Let X_1, X_2, … in [0, 1] be the guardrail outcomes of rows in the order of assignment, of all or of those with one
-# action. The null hypothesis is that E[X_i | rows before i] ≤ m for every i, with the `most` m > 0 of the rule; where
-# propensities depend on contexts, it is about the people who were given the action. For any p > m,
+# Let X_1, X_2, … in [0, 1] be the guardrail outcomes of first visits in the order of assignment, of all or of those
+# with one action. The null hypothesis is that E[X_i | rows before i] ≤ m for all i, with the `most` m > 0 of the rule;
+# where propensities depend on contexts, it is about the people who were given the action. For any p > m,
 #
 #     W_n(p) = Π_{i ≤ n} (p/m)^{X_i} ((1 − p)/(1 − m))^{1 − X_i} = (p/m)^S ((1 − p)/(1 − m))^{n − S},     S = Σ X_i
 #
@@ -345,11 +345,14 @@ def look_at_guardrail(
 
 
 def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
-    """Test the guardrail on a snapshot's rows outside the holdout; None if there is no guardrail, or no row."""
+    """Test the guardrail on first visits outside the holdout; None if there is no guardrail, or no row.
+
+    The visits of one person are not independent of each other, so that the null hypothesis says nothing of later ones.
+    """
     protocol, rows = snapshot.stored.protocol, snapshot.rows
     if protocol.guardrail is None or not len(rows):
         return None
-    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout
+    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout & (rows.visits == 0)
     cells = np.ravel_multi_index((rows.rounds[drawn], rows.actions[drawn]), shape)
     values = np.where(rows.guardrail_sequence < snapshot.sequence, rows.guardrail, np.nan)[drawn]
     came = ~np.isnan(values)

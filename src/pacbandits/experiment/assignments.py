@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.checks import number as check_number
 from pacbandits.checks import text
 from pacbandits.errors import InputError, plain
@@ -21,6 +20,7 @@ from pacbandits.experiment.assignment_records import (
     Report,
 )
 from pacbandits.experiment.database import Connection, Contradiction, NotCollecting, UnknownAssignment
+from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.ids import draw_nonce, id_of, is_id, row_in
 from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
@@ -28,13 +28,11 @@ from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD, AssignmentRow, 
 
 # Assignment: an action is drawn by the open round's design and stored before it is returned.
 #
-# One transaction decides everything from the database and from random numbers indexed by row, so the result depends
-# neither on the server nor on the batches in which requests arrive.
+# One transaction decides everything from the database and from random numbers of the unit (or of the row), so that the
+# result depends neither on the server nor on the batches in which requests arrive.
 
 
 UNITS_ASKED_AT_ONCE = 500  # in one query
-ROWS_DRAWN_AT_ONCE = 1024
-HOLDOUT, ACTION = 0, 1  # columns of the two random numbers of a row
 _T = tables.assignments.c
 _OF_UNITS = sa.select(tables.assignments).where(_T.unit.in_(sa.bindparam("units", expanding=True)))
 # SQLite would scan the whole experiment by its primary key; the plus makes it use the index on units instead.
@@ -130,7 +128,12 @@ class Assigner:
             stored.rounds(transaction.connection)
         now = stored.known_rounds[standing.round]
         some = np.ascontiguousarray(features[fresh])
-        drawn = draws(stored.protocol.drawn_seed, first=first, count=count)
+        marks = [stored.mark(units[number]) for number in fresh]
+        drawn = (
+            unit_draws(stored.protocol.drawn_seed, marks, visits)
+            if stored.protocol.draws == "unit"
+            else draws(stored.protocol.drawn_seed, first=first, count=count)
+        )
         held = _stay_held(drawn[:, HOLDOUT] < stored.protocol.holdout, [units[number] for number in fresh], known)
         drawn_for = now.sampler.propensities(stored.contexts(some))
         propensities = np.where(held[:, None], self._standard_row, drawn_for)
@@ -158,7 +161,7 @@ class Assigner:
                 propensities=propensities[i].tobytes(),
                 nonce=nonce,
             )
-            transaction.assign(made, stored.mark(made.unit))
+            transaction.assign(made, marks[i])
             out.append(made)
         transaction.changes |= {
             "rows": first + count,
@@ -194,13 +197,6 @@ class Assigner:
         )
 
 
-def choose(propensities: FloatArray, drawn: FloatArray) -> IntArray:
-    """Return actions (n,) drawn by propensities (n, A) from uniforms (n,) in [0, 1); never one of probability 0."""
-    bounds = np.cumsum(propensities, axis=1)
-    bounds /= bounds[:, -1:]
-    return (bounds <= drawn[:, None]).sum(axis=1).astype(np.int64)
-
-
 def _stay_held(drawn: BoolArray, units: list[str], known: Mapping[str, AssignmentRow]) -> BoolArray:
     """Return which units (n,) are in the holdout: as at their first visit, or as drawn (n,) for new ones."""
     stays = {unit: bool(one.holdout) for unit, one in known.items()}
@@ -214,23 +210,6 @@ def refused(standing: Standing) -> NotCollecting:
     return NotCollecting(
         f"the experiment '{plain(standing.name)}' is {standing.state}{why}; it takes in nobody new: {remedy}"
     )
-
-
-@lru_cache(maxsize=16)
-def _block(seed: int, number: int) -> FloatArray:
-    out = np.random.default_rng([seed, number]).random((ROWS_DRAWN_AT_ONCE, 2))
-    out.setflags(write=False)
-    return out
-
-
-def draws(seed: int, *, first: int, count: int) -> FloatArray:
-    """Return two uniforms in [0, 1) for each row from `first` on, as (count, 2)."""
-    blocks = range(first // ROWS_DRAWN_AT_ONCE, (first + count - 1) // ROWS_DRAWN_AT_ONCE + 1) if count else range(0)
-    parts = [_block(seed, number) for number in blocks]
-    if not parts:
-        return np.empty((0, 2))
-    start = first - blocks[0] * ROWS_DRAWN_AT_ONCE
-    return np.concatenate(parts)[start : start + count]
 
 
 # Recording of outcomes: once each, in any order; a repeated report changes nothing, a contradicting one is refused.

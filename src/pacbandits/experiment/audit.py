@@ -2,234 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
+from scipy.special import bdtr, bdtrc
 
 from pacbandits.algorithms import make_algorithm
-from pacbandits.arrays import BoolArray, FloatArray, IntArray, as_read
-from pacbandits.certificate.certificate import BETS_FIXED, CAP_SHARE, FIXED, LED, ROUNDS, Certificate
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
-from pacbandits.checks import instance, path_of, text, texts
+from pacbandits.arrays import BoolArray, IntArray, as_read
+from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, CAP_SHARE, FIXED, LED, ROUNDS, Certificate
+from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
+from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of
-from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, linked
-from pacbandits.experiment.protocol import LateRule, digest_published
-from pacbandits.experiment.rounds import ROUND, Round, round_from_json
-from pacbandits.experiment.stored_rows import (
-    EXPORTED,
-    NEVER,
-    OUTCOME_KINDS,
-    AssignmentColumns,
-    AssignmentRow,
-    EntryRow,
-    OutcomeRow,
-    Outcomes,
-    columns_of,
-)
+from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, linked
+from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
+from pacbandits.experiment.exported_record import Record as Record
+from pacbandits.experiment.exported_record import SealedTerms, contexts_of
+from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
+from pacbandits.experiment.exported_record import read_record as read_record
+from pacbandits.experiment.protocol import hash_seed
+from pacbandits.experiment.rounds import Round
+from pacbandits.experiment.stored_rows import NEVER, OUTCOME_KINDS, AssignmentRow, EntryRow, OutcomeRow, spell
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.constraints import without
-from pacbandits.policies.registry import class_from_json, digest_class
-from pacbandits.records import Contexts, Log, RewardBounds, parquet
-from pacbandits.records.columns import Columns
-from pacbandits.records.log import KNOWN_REMARK, NOT_IN
-from pacbandits.records.log_metadata import RECORD, PackedText, has_record, unpack_text
-from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields, Json
+from pacbandits.policies.registry import digest_class
+from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts, check_log
+from pacbandits.records.log import KNOWN_REMARK, NOT_IN, digest_contexts, digest_log
+from pacbandits.trials.late_rewards import leaders_again
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, LEADERS_MULTIPLIERS, Trial
 from pacbandits.verifier import Verdict
-
-# Reading an exported event log.
-
-
-@dataclass(frozen=True, eq=False)
-class Record(AssignmentColumns):
-    """An exported event log: its assignments, as they were hashed, and the rest.
-
-    about: metadata of the file.
-    entries: sequence, time, kind, body and head of each entry.
-    log: the log in the file.
-    counted (n,): which rows are part of that log, by the file.
-    marks (n, 16): keyed hash of the unit of each row.
-    rewards, known (n,): as in the file's log.
-    outcomes: outcomes by kind.
-    """
-
-    about: Json
-    entries: tuple[tuple[int, int, str, str, str], ...]
-    log: Log
-    counted: BoolArray
-    marks: FloatArray
-    rewards: FloatArray
-    known: IntArray
-    outcomes: dict[str, Outcomes]
-
-
-def has_sealed_record(path: str | Path) -> bool:
-    """Return whether a log's file contains the event log of an experiment."""
-    if Path(path).suffix.lower() not in (".parquet", ".pq", ".parq"):
-        return False
-    try:
-        return has_record(parquet.read_about(path))
-    except InputError:
-        return False
-
-
-def read_record(path: str | Path) -> Record:
-    """Read the event log in an exported file.
-
-    Raises:
-        InputError: If the file has none, or is damaged.
-    """
-    with naming(path_of(path)):
-        source = parquet.read_table(path)
-        table, about = source.columns, source.about
-        if not has_record(about):
-            raise InputError("the file carries no record of an experiment; export it from one")
-        told = about.fields(RECORD, of="record")
-        packed = PackedText(_matrix(table, "record_entries").astype(np.int64), told.whole_number("entries_bytes"))
-        entries = tuple(
-            (int(one[0]), int(one[1]), str(one[2]), str(one[3]), str(one[4])) for one in json.loads(unpack_text(packed))
-        )
-        outcomes = {
-            name: Outcomes(
-                _floats(table, f"record_{name}"),
-                _numbers(table, f"record_{name}_sequence"),
-                _numbers(table, f"record_{name}_at"),
-                _numbers(table, f"record_{name}_late"),
-            )
-            for name in OUTCOME_KINDS
-        }
-        return Record(
-            columns=_assignments(table),
-            about=dict(told.given),
-            entries=entries,
-            log=Log.read(path),
-            counted=_numbers(table, "record_counted") > 0,
-            marks=_matrix(table, "record_mark"),
-            rewards=_floats(table, "reward"),
-            known=_numbers(table, "known"),
-            outcomes=outcomes,
-        )
-
-
-def _assignments(table: Columns) -> dict[str, Any]:
-    """Return the columns of assignments, with defaults for columns added after the file was written."""
-    read = {int: _numbers, float: _floats, bytes: _matrix, str: _texts}
-    n, out = len(_column(table, "action")), dict[str, Any]()
-    for name, how in columns_of(AssignmentRow).items():
-        exported = EXPORTED.get(name)
-        if name == "features" and exported not in table:
-            out[name] = np.zeros((n, 0))
-        elif exported is not None:
-            absent = exported not in table and how.default is not None
-            out[name] = np.full(n, how.default) if absent else read[how.kind](table, exported)
-    return out
-
-
-def _column(table: Columns, name: str) -> Any:
-    if name not in table:
-        raise InputError(f"the record lacks its column '{name}'; export it again")
-    return table[name]
-
-
-def _numbers(table: Columns, name: str) -> IntArray:
-    return np.asarray(_column(table, name).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _texts(table: Columns, name: str) -> Any:
-    return np.array(_column(table, name).to_pylist(), dtype=np.object_)
-
-
-def _floats(table: Columns, name: str) -> FloatArray:
-    return np.asarray(_column(table, name).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _matrix(table: Columns, name: str) -> Any:
-    column = _column(table, name)
-    return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(len(column), -1)
-
-
-# The protocol, rounds and withdrawals in the entries of an exported event log.
-
-
-@dataclass(frozen=True, eq=False)
-class SealedTerms:
-    """The terms of an experiment, from the entries of its event log.
-
-    protocol: the published protocol.
-    digest: its digest.
-    policies: the policy class.
-    rounds: all rounds.
-    withdrawn: indices of withdrawn actions.
-    """
-
-    protocol: Fields
-    digest: str
-    policies: PolicyClass
-    rounds: tuple[Round, ...]
-    withdrawn: tuple[int, ...]
-
-    @classmethod
-    def of(cls, record: Record) -> SealedTerms:
-        """Read the terms; raise InputError if the entries are inconsistent."""
-        numbers = [number for number, *_ in record.entries]
-        created = [number for number, _, kind, _, _ in record.entries if kind == "created"]
-        if numbers != sorted(numbers) or created != [0] or record.entries[0][0] != 0:
-            raise InputError("its first record must be the creation of an experiment, and there must be no other")
-        first = Fields.read(json.loads(record.entries[0][3]), of="first entry")
-        protocol, digest = first.json_object("protocol"), first.text("digest")
-        if digest_published(protocol) != digest:
-            raise InputError("the protocol is not the one whose digest was written down")
-        given = Fields.read(protocol, of="protocol")
-        policies = class_from_json(given.fields("policies", of="class of the protocol")["class"])
-        rounds: list[Round] = []
-        names, gone = list(given.texts("actions")), list[int]()
-        for sequence, at, kind, body, _ in record.entries:
-            if kind == ROUND:
-                rounds.append(round_from_json(json.loads(body), rounds, policies, opened=at, sequence=sequence))
-            elif kind == "withdrawn":
-                gone.append(names.index(Fields.read(json.loads(body), of="withdrawal").one_of("action", names)))
-        return cls(given, digest, policies, tuple(rounds), tuple(sorted(gone)))
-
-    @property
-    def standard(self) -> int:
-        """Return the index of the standard action."""
-        return self.protocol.texts("actions").index(self.protocol.text("standard"))
-
-    @property
-    def late(self) -> LateRule:
-        """Return the rule for pending and missing rewards."""
-        return LateRule.from_json(self.protocol["late"])
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        """Return the smallest and the largest possible reward."""
-        low, high = self.protocol.numbers("reward_range", shortest=2, longest=2)
-        return low, high
-
-
-def contexts_of(record: Record, terms: SealedTerms, rows: IntArray) -> Contexts:
-    """Return the contexts of some rows, encoded by the protocol."""
-    about = terms.protocol.fields("contexts", of="contexts of the protocol")
-    names, d = about.texts("names"), len(about.texts("names"))
-    listed = about.items("categories")
-    categories = tuple(None if one is None else texts(one, name="labels of a category") for one in listed)
-    features = record.features[rows]
-    ids = features[:, d].astype(np.int64) if features.shape[1] > d else None
-    return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))
-
+from pacbandits.verifier.rule import CLASS_GIVEN, TRIAL_TOLD
 
 # Comparison of a certificate with the event log: stakes, models, leaders, ε and part of δ.
 
 
-def wrong_certificate(log: Log, terms: SealedTerms, certificate: Certificate) -> list[str]:
-    """Return the faults of a trial's certificate against the protocol and rounds; log: the rows it is about."""
+TIED = (
+    "ties between policies were broken, for leaders chosen again after a withdrawal, before it was seen who does better"
+)
+
+
+def wrong_certificate(
+    log: Log, terms: SealedTerms, certificate: Certificate, contexts: Contexts | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the faults of a trial's certificate against the protocol and rounds, and what remains to be trusted.
+
+    log: the rows it is about. contexts: those of the protocol, by which leaders are derived again after a withdrawal.
+    """
     c, faults = certificate, list[str]()
     n, k = terms.policies.n_actions, len(terms.withdrawn)
     part = 0.9 if k == 0 else 0.1 * 0.5**k / comb(n, k)
@@ -256,27 +77,69 @@ def wrong_certificate(log: Log, terms: SealedTerms, certificate: Certificate) ->
         faults.append("the experts of the certificate are not those of every trial")
     if any(as_read(c.model) != as_read(one.model) for one in played):
         faults.append("the certificate predicts by another model than was written down")
-    return [*faults, *_wrong_leaders(terms, c, played)]
-
-
-def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> list[str]:
-    """Return the faults of a certificate's leaders against the rounds and the protocol's algorithm."""
-    if c.leaders is None:
-        return []
-    faults, leaders = list[str](), c.leaders
-    setting = Setting(terms.policies, c.unit_epsilon, c.delta, RewardBounds())
+    if faults or c.leaders is None:
+        return faults, []
+    setting = Setting(policies, c.unit_epsilon, c.delta, RewardBounds())
     trial = cast(Trial, make_algorithm(terms.protocol.text("algorithm"), setting))
-    if leaders.moving != (SINGLE_MOVING if trial.single else LOTTERY_MOVING) or leaders.settled is not None:
+    if c.leaders.moving != (SINGLE_MOVING if trial.single else LOTTERY_MOVING) or c.leaders.settled is not None:
         faults.append("weight moves between leaders otherwise than the protocol's algorithm says")
-    if tuple(one.planned for one in played) != leaders.sizes:
-        return [*faults, "rounds were planned for others than the certificate says"]
-    if terms.withdrawn:  # leaders of all rounds were chosen anew; that this was done properly is an assumption
-        return faults
+    if tuple(one.planned for one in played) != c.leaders.sizes:
+        return [*faults, "rounds were planned for others than the certificate says"], []
+    if not terms.withdrawn:
+        return [*faults, *_wrong_leaders(c.leaders, played)], []
+    if contexts is None or digest_contexts(contexts) != people["digest"]:
+        fault = (
+            "after a withdrawal leaders are derived again from the contexts of the protocol, which the file lacks; "
+            "export it again, or pass those contexts with --contexts"
+        )
+        return [*faults, fault], []
+    wrong, ties = _wrong_new_leaders(log, terms, c.leaders, played, trial, policies, contexts)
+    return [*faults, *wrong], ties
+
+
+SOMEBODY_ELSE = "a round is led in the certificate by somebody else than "
+
+
+def _wrong_leaders(leaders: Leaders, played: Sequence[Round]) -> list[str]:
+    """Return the faults of a certificate's leaders against those of the rounds."""
     for one, turn in zip(played, leaders.turns, strict=True):
         led = None if turn < 0 else as_read(leaders.policies[turn].to_json())
         if led != (None if one.leader is None else as_read(one.leader.to_json())):
-            return [*faults, "a round is led in the certificate by somebody else than was written down"]
-    return faults
+            return [f"{SOMEBODY_ELSE}was written down"]
+    return []
+
+
+def _wrong_new_leaders(
+    log: Log,
+    terms: SealedTerms,
+    leaders: Leaders,
+    played: Sequence[Round],
+    trial: Trial,
+    policies: PolicyClass,
+    contexts: Contexts,
+) -> tuple[list[str], list[str]]:
+    """Return the faults of leaders after a withdrawal, and ties: each follows from the rewards known before its round.
+
+    Another machine may break ties up to rounding otherwise; the certificate's leaders are then accepted, and that is
+    said.
+    """
+    # Later rounds have no rows in the log.
+    rounds = [one.played() for one in terms.rounds[: played[-1].number + 1]]
+    turns = zip(played, leaders.turns, strict=True)
+    led = {one.number: None if turn < 0 else leaders.policies[turn] for one, turn in turns}
+    for told in (None, led):
+        again = leaders_again(trial, policies, contexts, rounds, log, told=told)
+        made = replace(leaders, policies=(), turns=(), sizes=(), start=0)
+        for one in played:
+            made = made.followed_by(again[one.number].leader, contexts, size=one.planned)
+        if made.turns == leaders.turns and _same(made.policies, leaders.policies):
+            return [], [] if told is None else [TIED]
+    return [f"{SOMEBODY_ELSE}the rewards known before it favour, of the actions that are left"], []
+
+
+def _same(some: Sequence[Policy], others: Sequence[Policy]) -> bool:
+    """Return whether policies are equal, one by one."""
+    return [as_read(one.to_json()) for one in some] == [as_read(one.to_json()) for one in others]
 
 
 # The audit of an export, from one file alone: without the database, and without the code that selects rows and rewards
@@ -289,24 +152,48 @@ def _wrong_leaders(terms: SealedTerms, c: Certificate, played: list[Round]) -> l
 # - times never decrease; and the value of each reward, which rewards were late and which each design knew follow from
 #   times, from the order of records and from the rule for late rewards: windows that a design or the export treats as
 #   over were over by the time of an earlier record;
-# - the log has all first visits outside the holdout, with the protocol's actions, range and rule for late rewards;
-# - a certificate has the stakes, predictions and leaders of the rounds, the protocol's ε, and its part of δ. If an
-#   action was withdrawn, leaders were chosen anew from the data known before each round; that remains an assumption.
+# - the share of the holdout is the protocol's; and, once the seed is disclosed, everybody of the holdout and every
+#   action was drawn by it;
+# - the log has all first visits outside the holdout, with the protocol's actions, range and remarks, and is the one
+#   that the certificate is of;
+# - a certificate has the stakes and predictions of the rounds, the protocol's ε, and its part of δ; and the leaders of
+#   the rounds, or, after a withdrawal, those that the rewards known before each round favour.
 #
 # So it is no longer an assumption that designs and stakes were fixed before a round, *as of the time when a head was
 # noted down*: a chain without a noted head could have been made all at once afterwards, and proves only consistency. A
-# chain cannot show that recorded contexts, rewards and times are true, nor that actions were drawn with the recorded
-# propensities rather than chosen.
+# chain cannot show that recorded contexts, rewards, units and times are true, nor who was never asked for.
 
 
 PROPENSITY_ROUNDING = 1e-9
+MIN_SHARE_PROBABILITY = 1e-6  # of a holdout as far from its share, below which it is refused
 # Assumptions that an audit verifies: of all claims, and of claims of trials only (not of those made afterwards by a
 # rule).
-SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, BETS_FIXED)
-NOTED = "records were made when they say; those up to the head that was noted down, no later than that was noted"
+SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, CLASS_GIVEN, BETS_FIXED, LED, TRIAL_TOLD)
+DRAWN = ASSUMPTIONS[-1]  # verified once the seed is disclosed
+KEEPER = "whoever keeps the database"
+TRUE_RECORDS = (
+    "units, contexts and rewards were reported as they were, of all whom the experiment should have taken in: no chain "
+    "shows what was reported wrongly, or not at all"
+)
+NOTED = (
+    f"records were made when they say: {KEEPER} could have made those after the noted head at once, knowing all "
+    "rewards; those before it, no later than it was noted"
+)
 NOBODY_NOTED = (
-    "the record was made while the experiment ran, and not afterwards (a head that somebody noted down meanwhile would "
-    "show that: --head)"
+    f"the record was made while the experiment ran: {KEEPER} could have made it afterwards, knowing all rewards (a "
+    "head that somebody noted down meanwhile would show that: --head)"
+)
+SEED_HIDDEN = (
+    f"the holdout and all actions were drawn by the sealed seed: {KEEPER} could have chosen who gets what (the seed is "
+    "disclosed once the experiment is stopped, or by experiment export --reveal-seed)"
+)
+SEED_OF_UNITS = (
+    f"nobody who knew the seed chose by it whom to take in: {KEEPER} could have left out units whose draw did not "
+    "suit, or made units up"
+)
+SEED_OF_ROWS = (
+    f"nobody who knew the seed chose by it whom to take in next: {KEEPER} could have waited for a draw that suits, as "
+    'draws are by the number of the assignment (by unit they are not: draws = "unit" in the protocol)'
 )
 
 
@@ -320,6 +207,7 @@ class Audit:
     checked: passed checks, in words; empty if any failed.
     noted: number of records before the noted head; None if none was given or found.
     shown: assumptions of claims that the event log verifies.
+    trusted: what remains to be trusted beyond the assumptions of the claim.
     """
 
     faults: tuple[str, ...]
@@ -328,6 +216,7 @@ class Audit:
     checked: tuple[str, ...]
     noted: int | None = None
     shown: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -335,68 +224,137 @@ class Audit:
 
     def joined(self, verdict: Verdict) -> Verdict:
         """Return the verdict on the certificate of the same file, combined with this audit."""
-        faults = (*verdict.faults, *self.faults)
-        trusted = () if self.good else verdict.trusted
-        return replace(verdict, faults=faults, checked=(*verdict.checked, *self.checked), trusted=trusted)
+        left = tuple(words for words in verdict.trusted if words not in self.shown)
+        return replace(
+            verdict,
+            faults=(*verdict.faults, *self.faults),
+            checked=(*verdict.checked, *self.checked),
+            trusted=(*left, *self.trusted) if self.good else verdict.trusted,
+        )
 
     def left_to_assume(self, assumptions: Sequence[str]) -> tuple[str, ...]:
-        """Return a certificate's assumptions except those verified here, plus the one that the audit itself makes."""
+        """Return a certificate's assumptions except those verified here, plus the one that no audit can verify."""
         if not self.good:
             return tuple(assumptions)
         left = tuple(words for words in assumptions if words not in self.shown)
-        return (*left, NOBODY_NOTED if self.noted is None else NOTED)
+        return (*left, TRUE_RECORDS)
 
 
-def audit(record: Record, certificate: Certificate | None = None, *, head: str | None = None) -> Audit:
-    """Audit an event log, and a certificate against it; head: one noted down earlier, to be found in the chain."""
+def audit(
+    record: Record,
+    certificate: Certificate | None = None,
+    *,
+    head: str | None = None,
+    contexts: Contexts | None = None,
+    log: Log | None = None,
+) -> Audit:
+    """Audit an event log, and a certificate against it.
+
+    head: one noted down earlier, to be found in the chain; or the line that `experiment head --publish` wrote.
+    contexts: those of the protocol, if the file lacks them.
+    log: the log that the certificate was verified on, if it was read otherwise than `Log.read` does.
+    """
     instance(record, Record, name="record", remedy="read one by read_record")
     if certificate is not None:
         instance(certificate, Certificate, name="certificate")
-    if head is not None:
-        text(head, name="--head")
+    contexts = None if contexts is None else check_contexts(contexts)
+    log = None if log is None else check_log(log)
     found, heads = _replay(record)
     last, count = (heads[-1] if heads else BEGINNING).hex(), len(heads)
-    noted: int | None = None
-    if head is not None:
-        places = [number for number, one in enumerate(heads, start=1) if one.hex() == head.strip().lower()]
-        if not places:
-            found.append(
-                f"the head {head[:16]}… that was noted down is none of this chain: the record was altered since"
-            )
-        else:
-            noted = places[0]
+    wanted = None if head is None else PublishedHead.parse(head)
+    noted = None if wanted is None else wanted.find(heads)
+    if wanted is not None and noted is None:
+        found.append(
+            f"the head {wanted.head[:16]}… that was noted down is none of this chain: the record was altered since, or "
+            "was exported before"
+        )
     if found:
         return Audit(tuple(found), last, count, ())
-    checked = [f"the chain of {count_of(count, 'record')} holds; its head is {last}"]
-    if noted is not None:
-        checked.append(
-            f"the head that was noted down is that after {count_of(noted, 'record')}: they are as they were then"
-        )
     try:
-        terms = SealedTerms.of(record)
-        found += _wrong_rounds(record, terms)
-        found += _wrong_times(record, terms)
-        found += _wrong_people(record, terms)
+        whole = SealedTerms.of(record)
+        terms, trusted = whole.before(record.claimed), list[str]()
+        found += _wrong_rounds(record, whole)
+        found += [] if found else _wrong_times(record, whole)  # which looks up the records that designs knew
+        found += _wrong_people(record, whole)
+        found += [] if found else _wrong_draws(record, whole)
         found += _wrong_rows(record, terms)
         found += _wrong_log(record, terms)
         of_trial = certificate is not None and not certificate.by_rule
+        if certificate is not None and not found:
+            found += _wrong_reading(record, certificate, log)
         if certificate is not None and of_trial and not found:
-            found += wrong_certificate(certificate.of(record.log), terms, certificate)
+            known = contexts if record.contexts is None else record.contexts
+            wrong, trusted = wrong_certificate(certificate.of(record.log), terms, certificate, known)
+            found += wrong
     except InputError as error:
         return Audit((f"the record cannot be read: {error}",), last, count, ())
+    if found:
+        return Audit(tuple(found), last, count, (), noted)
+    checked = [f"the chain of {count_of(count, 'record')} holds; its head is {last}"]
+    if record.claimed < count:
+        checked.append(f"the claim is of its first {count_of(record.claimed, 'record')}")
+    if noted is not None:
+        checked.append(_fixed_by(record, whole, noted))
     checked.append(f"the protocol is the one with the digest {terms.digest}")
     checked.append(
-        f"designs, stakes, models and leaders of {count_of(len(terms.rounds), 'round')} were written down before their "
+        f"designs, stakes, models and leaders of {count_of(len(whole.rounds), 'round')} were written down before their "
         "rows, whose probabilities are those that these give"
     )
     checked.append("rewards, and which of them each design knew, follow from the order of records and their times")
     shown = SHOWN_OF_ALL
-    if of_trial:
-        shown += SHOWN_OF_TRIALS if terms.withdrawn else (*SHOWN_OF_TRIALS, LED)
+    if record.seed is None:
+        trusted.append(SEED_HIDDEN)
+        if whole.holdout:
+            checked.append("the holdout is as large as the protocol says, up to chance")
+    else:
+        shown += (DRAWN,)
+        trusted.append(SEED_OF_UNITS if whole.by_unit else SEED_OF_ROWS)
+        checked.append("every action and everybody of the holdout was drawn by the seed that the protocol sealed")
+    trusted.append(NOBODY_NOTED if noted is None else NOTED)
+    if certificate is not None and of_trial:
+        shown += (
+            SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
+        )
         checked.append(
             "the certificate bets and leads as the rounds say, at the protocol's epsilon and its part of delta"
+            if not terms.withdrawn
+            else "the certificate bets as the rounds say, at the protocol's epsilon and its part of delta, and is led "
+            "by the policies that the rewards known before each round favour, of the actions that are left"
         )
-    return Audit(tuple(found), last, count, () if found else tuple(checked), noted, shown)
+    return Audit((), last, count, tuple(checked), noted, shown, tuple(trusted))
+
+
+def _fixed_by(record: Record, terms: SealedTerms, noted: int) -> str:
+    """Return what the noted head fixes, in words."""
+    rows = int(np.searchsorted(record.sequence, noted))
+    came = sum(int((one.sequence < noted).sum()) for one in record.outcomes.values())
+    rounds = sum(one.sequence < noted for one in terms.rounds)
+    return (
+        f"the head that was noted down is that after {count_of(noted, 'record')}, the last of which is of "
+        f"{spell(int(times_of(record)[noted - 1]))}: fixed by then were the protocol, {rounds} of {len(terms.rounds)} "
+        f"rounds, {rows:,} of {count_of(len(record), 'assignment')} and {count_of(came, 'outcome')}"
+    )
+
+
+class PublishedHead(NamedTuple):
+    """A head as it was noted down: in hexadecimal, with the number of records before it if the note tells that."""
+
+    head: str
+    records: int | None = None
+
+    @classmethod
+    def parse(cls, given: str) -> PublishedHead:
+        """Parse a head, or the line that `experiment head --publish` wrote."""
+        found = PUBLISHED.fullmatch(text(given, name="--head").strip())
+        if found is None:
+            return cls(given.strip().lower())
+        return cls(found["head"].lower(), int(found["records"]))
+
+    def find(self, heads: Sequence[bytes]) -> int | None:
+        """Return the number of records before the head in a chain; None if it is not there."""
+        places = (number for number, one in enumerate(heads, start=1) if one.hex() == self.head)
+        found = next(places, None)
+        return found if self.records in (None, found) else None
 
 
 class Link(NamedTuple):
@@ -440,7 +398,7 @@ def _replay(record: Record) -> tuple[list[str], list[bytes]]:
         heads.append(head)
         if one.told is not None and one.told != head.hex():
             return [f"the chain is broken before record {one.number}: something was altered, added or left out"], heads
-    if len(links) != record.about.get("sequence"):
+    if len(links) != record.records:
         return ["the file does not hold as many records as it says"], heads
     return [], heads
 
@@ -471,14 +429,7 @@ def _wrong_rounds(record: Record, terms: SealedTerms) -> list[str]:
 
 def _wrong_times(record: Record, terms: SealedTerms) -> list[str]:
     """Return faults: times that decrease, wrong lateness, or windows treated as over before a record shows it."""
-    count, window = int(record.about["sequence"]), terms.late.window
-    times, faults = np.zeros(count, dtype=np.int64), list[str]()
-    times[record.sequence] = record.at
-    for came in record.outcomes.values():
-        there = came.sequence < NEVER
-        times[came.sequence[there]] = came.at[there]
-    for number, at, *_ in record.entries:
-        times[number] = at
+    window, times, faults = terms.late.window, times_of(record), list[str]()
     if (np.diff(times) < 0).any():
         faults.append("times of records go back")
     reward, guardrail = record.outcomes["reward"], record.outcomes["guardrail"]
@@ -489,9 +440,21 @@ def _wrong_times(record: Record, terms: SealedTerms) -> list[str]:
         return faults
     if any(one.snapshot_at > times[max(one.snapshot - 1, 0)] for one in terms.rounds):
         faults.append("a design took windows for over that may not have been, by the records before it")
-    if int(record.about["at"]) > times[-1]:
+    if record.claimed_at > times[max(record.claimed - 1, 0)]:
         faults.append("windows are taken for over that may not have been, by the last record")
     return faults
+
+
+def times_of(record: Record) -> IntArray:
+    """Return the time of each record, in microseconds, in their order."""
+    times = np.zeros(record.records, dtype=np.int64)
+    times[record.sequence] = record.at
+    for came in record.outcomes.values():
+        there = came.sequence < NEVER
+        times[came.sequence[there]] = came.at[there]
+    for number, at, *_ in record.entries:
+        times[number] = at
+    return times
 
 
 def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
@@ -502,15 +465,61 @@ def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
     order = np.argsort(who, kind="stable")
     expected = np.empty(len(record), dtype=np.int64)
     expected[order] = np.arange(len(record)) - np.repeat(np.cumsum(visits) - visits, visits)
-    sticky = terms.protocol.text("visits") == "sticky"
-    if (record.visits != expected).any() or (sticky and expected.any()):
+    if (record.visits != expected).any() or (terms.sticky and expected.any()):
         faults.append("somebody was taken in twice as a new person, or a new one as somebody who had come before")
     held = record.holdout
-    if (held != held[first][who]).any() or (held.any() and terms.protocol.number("holdout") == 0.0):
+    if (held != held[first][who]).any() or (held.any() and terms.holdout == 0.0):
         faults.append("people are of the holdout who cannot be by the protocol, or only at some of their visits")
     if (record.actions[held] != terms.standard).any():
         faults.append("somebody of the holdout got another action than the standard one")
     return faults
+
+
+def _wrong_draws(record: Record, terms: SealedTerms) -> list[str]:
+    """Return faults: a holdout of another share than the protocol's, or draws that are not those of the seed."""
+    new = record.visits == 0
+    if record.seed is None:
+        held, n = int(record.holdout[new].sum()), int(new.sum())
+        tails = bdtr(held, n, terms.holdout), bdtrc(held - 1, n, terms.holdout)  # as many or fewer, as many or more
+        if 2.0 * min(tails) >= MIN_SHARE_PROBABILITY:
+            return []
+        return [
+            f"{held:,} of {n:,} units are of the holdout, and the protocol says {100 * terms.holdout:g} %: chance "
+            f"alone would give that in less than one of {round(1 / MIN_SHARE_PROBABILITY):,} experiments"
+        ]
+    if hash_seed(str(record.seed)) != terms.protocol.text("seed_sha256"):
+        return ["the seed that was disclosed is not the one that the protocol sealed"]
+    if terms.by_unit:
+        marks = (one.tobytes() for one in record.marks.astype(np.uint8))
+        drawn = unit_draws(record.seed, marks, record.visits.tolist())
+    else:
+        drawn = draws(record.seed, first=0, count=len(record))
+    faults = list[str]()
+    if ((drawn[:, HOLDOUT] < terms.holdout) != record.holdout)[new].any():
+        faults.append("somebody is of the holdout, or is not, whom the sealed seed drew otherwise")
+    if (choose(record.propensities, drawn[:, ACTION]) != record.actions).any():
+        faults.append("somebody got another action than the sealed seed drew")
+    return faults
+
+
+def _wrong_reading(record: Record, certificate: Certificate, log: Log | None) -> list[str]:
+    """Return faults: the certificate is of other rows than those recorded, as it reads the file otherwise.
+
+    A claim made afterwards may leave out features; everything else must be as it was recorded.
+    """
+    own, c = record.log, certificate
+    told = all(words in c.remarks for words in own.remarks)
+    if told and (c.reward_range, c.action_names, c.dates) == (own.reward_range, own.action_names, own.dates):
+        if c.is_of(own):
+            return []
+        if c.by_rule and log is not None and set(log.contexts.names) < set(own.contexts.names):
+            places = [own.contexts.names.index(name) for name in log.contexts.names]
+            features, kinds = own.contexts.features[:, places], tuple(own.contexts.categories[j] for j in places)
+            fewer = replace(own.contexts, features=features, names=log.contexts.names, categories=kinds)
+            same = len(log) == len(own) and digest_log(replace(log, contexts=own.contexts)) == digest_log(own)
+            if same and c.is_of(log) and _alike(fewer, log.contexts):
+                return []
+    return ["the certificate is of other rows than those recorded: it reads rewards, actions or contexts otherwise"]
 
 
 def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
@@ -532,8 +541,7 @@ def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
         faults.append("the log is not what was recorded")
     if log.action_names != terms.protocol.texts("actions") or log.reward_range != terms.reward_range:
         faults.append("actions are called otherwise in the log than in the protocol, or rewards have another range")
-    if terms.late.describe() not in log.remarks:
-        faults.append("the log does not say what a reward means that is not in")
+    faults += [f"the log does not say that {words}" for words in terms.remarks if words not in log.remarks]
     return faults
 
 
@@ -547,11 +555,11 @@ def _came(record: Record, terms: SealedTerms, sequence: int, at: int) -> BoolArr
 def _wrong_rows(record: Record, terms: SealedTerms) -> list[str]:
     """Return faults: rewards, times when they were known, or counted rows that do not follow from the records."""
     faults, rounds = list[str](), terms.rounds
-    sequence, at, n = int(record.about["sequence"]), int(record.about["at"]), len(record)
-    reward, numbers = record.outcomes["reward"], np.arange(n)
-    now = _came(record, terms, sequence, at)
+    n, numbers = len(record), np.arange(len(record))
+    reward, claimed = record.outcomes["reward"], record.sequence < record.claimed
+    now = _came(record, terms, record.claimed, record.claimed_at) & claimed
     (low, high), missing = terms.reward_range, terms.late.missing
-    there = (reward.sequence < sequence) & (reward.late == 0)
+    there = (reward.sequence < record.claimed) & (reward.late == 0)
     raw = np.where(there, reward.values, low if missing is None else missing)
     rewards = np.where(now, (raw - low) / (high - low), np.nan)
     if not np.allclose(rewards, record.rewards, rtol=0, atol=1e-12, equal_nan=True):
@@ -562,9 +570,9 @@ def _wrong_rows(record: Record, terms: SealedTerms) -> list[str]:
             known[_came(record, terms, one.snapshot, one.snapshot_at) & (numbers < one.mature)] = one.number
     if (np.where(now, known, NOT_IN) != record.known).any():
         faults.append("a design knew of other rewards than the log says")
-    trial = np.array([one.kind != "deployed" for one in rounds])
-    counted = ~record.holdout & (record.visits == 0) & trial[record.rounds] & (numbers < int(record.about["mature"]))
-    if (counted != record.counted).any():
+    trial = {one.number for one in rounds if one.kind != "deployed"}
+    counted = ~record.holdout & (record.visits == 0) & np.isin(record.rounds, list(trial)) & claimed
+    if (counted & (numbers < record.mature) != record.counted).any():
         faults.append("rows were left out of the log, or added to it, that are or are not part of the trial")
     return faults
 

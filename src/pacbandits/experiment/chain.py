@@ -12,6 +12,7 @@ anyone search for a known one.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from hashlib import blake2b, sha256
 from typing import Any
@@ -19,6 +20,10 @@ from typing import Any
 BEGINNING = bytes(32)
 MARK_BYTES = 16
 ASSIGNMENT, OUTCOME, ENTRY = b"a", b"o", b"e"
+# The line by which a head is published: the experiment, the number of records, the head, and the time of the last one.
+PUBLISHED = re.compile(
+    r"pacbandits head (?P<experiment>\S+) (?P<records>[0-9]{1,18}) (?P<head>[0-9a-f]{64}) (?P<at>\S+)"
+)
 _ASSIGNED = struct.Struct("<qqiiiiq")
 _OUTCOME = struct.Struct("<qqiidq")
 _ENTRY = struct.Struct("<qq")

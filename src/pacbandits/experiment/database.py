@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -27,6 +27,7 @@ from pacbandits.experiment.stored_rows import (
     Standing,
     columns_of,
 )
+from pacbandits.experiment.stored_rows import spell as spell
 
 # The tables as SQLAlchemy describes them; `pacbandits.experiment.migrations` creates them.
 
@@ -341,8 +342,3 @@ def microseconds(moment: datetime) -> int:
     if moment.tzinfo is None:
         raise InputError(f"the clock must tell the time with its zone, as datetime.now(UTC) does; got {moment}")
     return round(moment.timestamp() * 1e6)
-
-
-def spell(moment: int) -> str:
-    """Format a time as ISO 8601 text in UTC."""
-    return datetime.fromtimestamp(moment / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

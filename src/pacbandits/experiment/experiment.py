@@ -5,7 +5,7 @@
     experiment.record(given.id, reward=1.0)
     experiment.status(); experiment.result()
 
-All state is in a database; every assignment is committed before it is returned. The same seed and the same events
+All state is in a database; every assignment is committed before it is returned. If a seed is given, the same events
 give the same decisions.
 """
 
@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from pacbandits.checks import instance, path_of, whole_number
+from pacbandits.checks import flag, instance, path_of, whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report, Value
@@ -270,17 +270,19 @@ class Experiment:
             "sampler": json.loads(canonical(now.sampler.to_json())),
         }
 
-    def export(self, target: str | Path | IO[bytes], *, look: int | None = None) -> None:
-        """Write the event log, with its hash chain, as one Parquet file that `certify` and `verify` accept.
+    def export(self, target: str | Path | IO[bytes], *, look: int | None = None, reveal_seed: bool = False) -> None:
+        """Write the whole event log, with its hash chain, as one Parquet file that `certify` and `verify` accept.
 
-        look: the number of the analysis to export the data of; by default that of the result, so that its certificate
-            matches the file. 0 exports all data up to now.
+        look: the number of the analysis whose data are the log of the file; by default that of the result, so that its
+            certificate matches the file. 0 takes all data up to now.
+        reveal_seed: disclose the seed, so that `verify` recomputes every draw; whoever reads the file then knows the
+            draws to come. A stopped experiment, which draws nothing any more, discloses it always.
         """
         if look is not None:
             whole_number(look, name="look", least=0, most=MAX_LOOKS)
         if isinstance(target, str | Path) or not hasattr(target, "write"):
             target = path_of(target)
-        write_export(target, self._stored, look=look)
+        write_export(target, self._stored, look=look, reveal_seed=flag(reveal_seed, name="reveal_seed"))
 
     def close(self) -> None:
         """Close the database connections."""

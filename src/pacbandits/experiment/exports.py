@@ -15,13 +15,14 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.chain import MARK_BYTES
 from pacbandits.experiment.database import Connection, Row, spell
+from pacbandits.experiment.exported_record import FORMATS, contexts_to_json
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
-from pacbandits.experiment.store import History, Snapshot, StoredExperiment
+from pacbandits.experiment.store import STOPPED, History, Snapshot, StoredExperiment
 from pacbandits.experiment.stored_rows import EXPORTED, OUTCOME_KINDS, REWARD, Outcomes, Standing
 from pacbandits.records import parquet
-from pacbandits.records.log import UNIT_RANGE
+from pacbandits.records.log import NOT_IN, UNIT_RANGE
 from pacbandits.records.log_metadata import RECORD, pack_text
 from pacbandits.schema import Json
 
@@ -69,6 +70,7 @@ class ExperimentResult:
     words: the policy in words.
     certificate: the certificate in JSON; `verify` checks it on the export of the same analysis.
     look: the number of that analysis.
+    records: the number of first records of the event log that it used.
     """
 
     name: str
@@ -79,6 +81,7 @@ class ExperimentResult:
     words: str | None
     certificate: Json | None
     look: int | None
+    records: int | None = None
 
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
@@ -172,6 +175,7 @@ def read_result(stored: StoredExperiment) -> ExperimentResult:
         words=certificate["words"],
         certificate=certificate,
         look=int(best.number),
+        records=int(best.sequence),
     )
 
 
@@ -250,36 +254,38 @@ def _first_row_since(connection: Connection, name: str, moment: int, *, low: int
     return low
 
 
-# The export: the log that a claim is about, with everything that the hash chain covers.
+# The export: everything that the hash chain covers, and the log that a claim is about.
 
 
-FORMAT = "pacbandits record 1"
+def write_export(
+    target: str | Path | IO[bytes], stored: StoredExperiment, *, look: int | None, reveal_seed: bool = False
+) -> None:
+    """Write the whole event log, with the log of an analysis: by default that of the best claim, 0 for all data.
 
-
-def write_export(target: str | Path | IO[bytes], stored: StoredExperiment, *, look: int | None) -> None:
-    """Write the event log as of an analysis; by default that of the best claim, 0 for the data up to now."""
+    The seed is disclosed if the experiment is stopped, as it draws nothing any more, or on request.
+    """
     with stored.reading() as connection:
+        standing = stored.standing(connection)
         sequence, moment, number = _as_of(connection, stored, look)
         rounds = [one for one in stored.rounds(connection) if one.sequence < sequence]
-        rows = History(stored).read(connection).before(sequence)
+        rows = History(stored).read(connection).before(standing.sequence)
         marks = _marks(connection, stored, len(rows))
-        outcomes = {
-            name: _outcomes(connection, stored, kind, sequence, len(rows)) for name, kind in OUTCOME_KINDS.items()
-        }
-        entries = _entries(connection, stored, sequence)
-    if not len(rows):
+        outcomes = {name: _outcomes(connection, stored, kind, len(rows)) for name, kind in OUTCOME_KINDS.items()}
+        entries = _entries(connection, stored)
+    if not len(rows) or sequence <= rows.sequence[0]:
         raise InputError("nobody has been assigned anything yet; there is nothing to export")
-    snapshot = Snapshot(stored, rows, rounds, sequence, moment)
-    counted = snapshot.counted.copy()
-    counted[snapshot.mature if number else len(rows) :] = False
-    whole, protocol = snapshot.table(), stored.protocol
-    columns = whole.contexts.columns() | {
-        "action": whole.actions,
-        "reward": whole.rewards,
-        "propensities": whole.propensities,
-        "round": whole.rounds,
-        "repeats": whole.repeats,
-        "known": whole.known,
+    snapshot = Snapshot(stored, rows.before(sequence), rounds, sequence, moment)
+    mature = snapshot.mature if number else len(snapshot.rows)
+    log, protocol, later = snapshot.table(), stored.protocol, len(rows) - len(snapshot.rows)
+    counted = np.pad(snapshot.counted, (0, later))
+    counted[mature:] = False
+    columns = stored.contexts(rows.features).columns() | {
+        "action": rows.actions,
+        "reward": np.pad(log.rewards, (0, later), constant_values=np.nan),
+        "propensities": rows.propensities,
+        "round": rows.rounds,
+        "repeats": np.ones(len(rows), dtype=np.int64),
+        "known": np.pad(np.where(snapshot.in_, snapshot.known_from(), NOT_IN), (0, later), constant_values=NOT_IN),
         "record_counted": counted.astype(np.int64),
         "record_mark": marks,
     }
@@ -293,23 +299,29 @@ def write_export(target: str | Path | IO[bytes], stored: StoredExperiment, *, lo
             f"record_{name}_at": found.at,
             f"record_{name}_late": found.late,
         }
-    packed = pack_text(json.dumps(entries), rows=len(rows))
-    columns["record_entries"] = packed.numbers
-    record = {
-        "format": FORMAT,
+    texts = {"entries": json.dumps(entries)}
+    if any(kind == "withdrawn" for _, _, kind, *_ in entries):  # then leaders are derived again from the contexts
+        texts["contexts"] = json.dumps(contexts_to_json(protocol.contexts))
+    packed = {name: pack_text(words, rows=len(rows)) for name, words in texts.items()}
+    columns |= {f"record_{name}": one.numbers for name, one in packed.items()}
+    record: Json = {
+        "format": FORMATS[-1],
         "experiment": stored.name,
         "look": number,
+        "records": int(standing.sequence),
         "sequence": sequence,
         "at": moment,
-        "mature": snapshot.mature if number else len(rows),
-        "entries_bytes": packed.size,
+        "mature": mature,
+        **{f"{name}_bytes": one.size for name, one in packed.items()},
     }
+    if reveal_seed or standing.state == STOPPED:
+        record["seed"] = str(protocol.drawn_seed)
     about: Json = {"actions": list(protocol.actions), "known": "known", RECORD: record}
     if protocol.reward_range != UNIT_RANGE:
         about["reward_range"] = list(protocol.reward_range)
     if protocol.date_columns:
         about["dates"] = list(protocol.date_columns)
-    parquet.write(target, columns, remarks=whole.remarks, about=about)
+    parquet.write(target, columns, remarks=log.remarks, about=about)
 
 
 def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -> tuple[int, int, int]:
@@ -335,20 +347,16 @@ def _marks(connection: Connection, stored: StoredExperiment, count: int) -> Any:
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, MARK_BYTES)
 
 
-def _outcomes(connection: Connection, stored: StoredExperiment, kind: int, sequence: int, count: int) -> Outcomes:
+def _outcomes(connection: Connection, stored: StoredExperiment, kind: int, count: int) -> Outcomes:
     t = tables.outcomes.c
-    query = sa.select(t.row, t.value, t.sequence, t.at, t.late).where(
-        t.experiment == stored.name, t.kind == kind, t.sequence < sequence
-    )
+    query = sa.select(t.row, t.value, t.sequence, t.at, t.late).where(t.experiment == stored.name, t.kind == kind)
     return Outcomes.of(count, connection.execute(query))
 
 
-def _entries(connection: Connection, stored: StoredExperiment, sequence: int) -> list[list[Any]]:
+def _entries(connection: Connection, stored: StoredExperiment) -> list[list[Any]]:
     """Return number, time, kind, body as hashed, and following head of each entry."""
     t = tables.entries.c
-    query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(
-        t.experiment == stored.name, t.sequence < sequence
-    )
+    query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == stored.name)
     rows = connection.execute(query.order_by(t.sequence))
     return [[row.sequence, row.at, row.kind, row.body, row.head.hex()] for row in rows]
 
@@ -364,12 +372,20 @@ class Seal:
     records: number of records it covers.
     protocol: digest of the protocol.
     entries: all records except assignments and outcomes, with the head after each.
+    experiment: name of the experiment.
+    at: time of the last record in microseconds.
     """
 
     head: str
     records: int
     protocol: str
     entries: tuple[Json, ...]
+    experiment: str = ""
+    at: int = 0
+
+    def published(self) -> str:
+        """Return a line to be mailed, committed or time-stamped; `verify --head` accepts it."""
+        return f"pacbandits head {self.experiment} {self.records} {self.head} {spell(self.at)}"
 
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
@@ -380,11 +396,12 @@ def read_seal(stored: StoredExperiment) -> Seal:
     """Return the current seal."""
     e, t = tables.standings.c, tables.entries.c
     with stored.reading() as connection:
-        head, records = connection.execute(sa.select(e.head, e.sequence).where(e.name == stored.name)).one()
+        query = sa.select(e.head, e.sequence, e.seen_until).where(e.name == stored.name)
+        head, records, at = connection.execute(query).one()
         query = sa.select(t.sequence, t.at, t.kind, t.body, t.head).where(t.experiment == stored.name)
         rows = connection.execute(query.order_by(t.sequence)).all()
     entries = tuple(
         {"sequence": row.sequence, "at": row.at, "kind": row.kind, "body": json.loads(row.body), "head": row.head.hex()}
         for row in rows
     )
-    return Seal(bytes(head).hex(), int(records), stored.protocol.digest, entries)
+    return Seal(bytes(head).hex(), int(records), stored.protocol.digest, entries, stored.name, int(at))

@@ -20,6 +20,7 @@ from pacbandits.certificate import Learning
 from pacbandits.checks import flag, instance, number, settle, shown, text, texts, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawal_part
 from pacbandits.errors import InputError, count_of, nearest, plain
+from pacbandits.experiment.draws import DRAWINGS, Drawing
 from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
 from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.base import PolicyClass, check_class
@@ -389,7 +390,7 @@ MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
-    "rehearsal",
+    *("rehearsal", "draws"),
 )
 
 
@@ -406,6 +407,9 @@ class ExperimentProtocol:
     reward_range: smallest and largest possible reward.
     algorithm: `coda` or `uniform`, with options as on the command line.
     seed: seed of all random draws; None draws one that cannot be guessed.
+    draws: "unit" draws by a keyed hash of the unit, so that what a unit would get from a design does not depend on when
+        it is asked for. "row" draws by the number of the assignment, so that the same seed and the same events give
+        the same decisions. None is "row" if a seed is given, for a rehearsal, and else "unit".
     visits: "sticky" gives a unit the same action at every visit; "each" draws anew, and the claim is about first
         visits.
     unknown_labels: treatment of a label that the contexts do not have: "refuse" raises an error, "missing" treats it
@@ -452,13 +456,16 @@ class ExperimentProtocol:
     rehearsal: bool = False
     dates: tuple[str, ...] | None = None
     spec: str | None = None
+    draws: Drawing | None = None
     made_by: str = f"pacbandits {__version__}"
 
     def __post_init__(self) -> None:
         settle(self, name=check_experiment_name(self.name), actions=check_actions(self.actions))
         settle(self, reward_range=check_range(self.reward_range), delta=check_delta(self.delta))
+        drawn = "unit" if self.seed is None else "row"
+        settle(self, draws=drawn if self.draws is None else self.draws)
         settle(self, epsilon=self._check_epsilon(), seed=check_seed(self.seed))
-        for name, known in (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS)):
+        for name, known in (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS), ("draws", DRAWINGS)):
             settle(self, **{name: one_of(getattr(self, name), known, name=name)})
         standard = self.actions[0] if self.standard is None else text(self.standard, name="standard")
         if standard not in self.actions:
@@ -529,14 +536,8 @@ class ExperimentProtocol:
 
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
-        found = [self.late.describe()]
-        if self.rehearsal:
-            found.insert(0, REHEARSED)
-        if self.visits == "each":
-            found.append("actions are drawn anew at each visit, and the claim is of first visits")
-        if self.holdout:
-            found.append(f"{100 * self.holdout:g} % of units always get '{plain(self.standard)}' and do not count")
-        return tuple(found)
+        said = spell_remarks(self.late, self.visits, self.holdout, cast(str, self.standard))
+        return (REHEARSED, *said) if self.rehearsal else said
 
     def trial(self, withdrawn: Collection[str] = ()) -> tuple[Trial, PolicyClass]:
         """Return the trial, and the class it searches, without the withdrawn actions.
@@ -601,6 +602,7 @@ class ExperimentProtocol:
             "guardrail": None if self.guardrail is None else self.guardrail.to_json(),
             "plan": None if self.plan is None else self.plan.to_json(),
             **({"rehearsal": True} if self.rehearsal else {}),
+            **({"draws": self.draws} if self.draws == "unit" else {}),
         }
 
     @classmethod
@@ -645,6 +647,7 @@ class ExperimentProtocol:
             plan=None if given["plan"] is None else Forecast.from_json(given["plan"]),
             rehearsal="rehearsal" in given.given and given.flag("rehearsal"),
             dates=about.texts("dates"),
+            draws="unit" if "draws" in given and given.one_of("draws", DRAWINGS) == "unit" else "row",
             made_by=given.text("made_by"),
         )
 
@@ -682,6 +685,16 @@ class ExperimentProtocol:
             raise InputError(NO_FEATURES)
         class_to_json(made)  # raises if the class has no JSON form, as it could not be published
         settle(self, contexts=contexts)
+
+
+def spell_remarks(late: LateRule, visits: str, holdout: float, standard: str) -> tuple[str, ...]:
+    """Return the remarks that a claim of an experiment carries, from the settings of its protocol."""
+    found = [late.describe()]
+    if visits == "each":
+        found.append("actions are drawn anew at each visit, and the claim is of first visits")
+    if holdout:
+        found.append(f"{100 * holdout:g} % of units always get '{plain(standard)}' and do not count")
+    return tuple(found)
 
 
 def publish(protocol: Json) -> Json:

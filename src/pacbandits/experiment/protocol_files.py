@@ -56,6 +56,7 @@ KEYS: dict[str, Read] = {
     "reward_range": two_numbers,
     "algorithm": text,
     "seed": whole_number,
+    "draws": text,
     "visits": text,
     "unknown_labels": text,
     "standard": text,

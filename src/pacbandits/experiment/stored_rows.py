@@ -15,6 +15,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -326,6 +327,11 @@ class Outcomes:
             for one, value in zip(fields(cls), values, strict=True):
                 getattr(out, one.name)[row] = value
         return out
+
+
+def spell(moment: int) -> str:
+    """Format a time as ISO 8601 text in UTC."""
+    return datetime.fromtimestamp(moment / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def check_unit(unit: object) -> str:

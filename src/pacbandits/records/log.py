@@ -33,7 +33,7 @@ from pacbandits.records.metrics import (
 )
 from pacbandits.records.policy import check_names
 from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields
+from pacbandits.schema import MAX_WHOLE_NUMBER, Fields
 
 # Minimum propensities, declared by logs that contain only the propensity of the played action.
 
@@ -157,7 +157,7 @@ def pop_known(table: Columns, column: str | None) -> IntArray | None:
             "such column"
         )
     numbers = pop_numbers_or_missing(table, column)
-    if np.isnan(numbers).any() or (numbers != np.floor(numbers)).any():
+    if not (np.abs(numbers) <= MAX_WHOLE_NUMBER).all() or (numbers != np.floor(numbers)).any():
         raise InputError(f"column '{plain(column)}' must hold rounds, or -1 for missing rewards")
     return np.asarray(numbers, dtype=np.int64)
 

@@ -77,9 +77,9 @@ def only_counted(table: Columns, about: Fields) -> None:
     if not has_record(about):
         return
     marked = pop_record(table).get(COUNTED_COLUMN)
-    if marked is None:
+    if marked is None or marked.null_count or not pa.types.is_integer(marked.type):
         raise InputError(
-            f"the file says that it carries a record, and has no column '{COUNTED_COLUMN}'; export it again"
+            f"the file says that it carries a record, and has no column '{COUNTED_COLUMN}' of 0 and 1; export it again"
         )
     rows = pa.array(np.flatnonzero(np.asarray(marked.to_numpy(zero_copy_only=False))))
     if not len(rows):

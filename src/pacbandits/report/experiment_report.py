@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pacbandits.certificate.certificate import rounded_up
 from pacbandits.errors import one_line
 from pacbandits.experiment.protocol import spell_duration
 from pacbandits.report.document import Block, Code, Document, Section, Table, Text
@@ -51,7 +52,7 @@ def experiments_document(rows: Sequence[Json]) -> Document:
             f"{one['epsilon']:g}",
             "alarm"
             if one["alarms"]
-            else show_number(None if one["claim"] is None else one["claim"]["certified_epsilon"], digits=3),
+            else show_number(None if one["claim"] is None else rounded_up(one["claim"]["certified_epsilon"]), digits=3),
         )
         for one in rows
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
-from pacbandits.certificate.certificate import CONTROL, Candidate, Improvement, count_words
+from pacbandits.certificate.certificate import CONTROL, Candidate, Improvement, count_words, rounded_up
 from pacbandits.certificate.worth import Interval, constant_action
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
@@ -25,6 +25,7 @@ from pacbandits.report.numbers import about, show_number
 from pacbandits.report.summary import Arm, Summary, interval_words
 from pacbandits.rewards import CellMeans
 from pacbandits.verifier import Verdict
+from pacbandits.verifier.trust import sort_rest
 from pacbandits.version import __version__
 
 # The report of a result: the recommendation, its gain, its confidence, and how to verify it.
@@ -325,7 +326,7 @@ def _appendix(s: Summary) -> Iterable[tuple[str, str]]:
     c = s.certificate
     yield "evidence", f"{c.value:.2f} nats of {c.threshold:.2f} needed, against the least refuted policy"
     proven = "distance, if the assumptions held" if s.alarms else "distance proven"
-    yield proven, s.show_difference(c.certified_epsilon)
+    yield proven, s.proven
     yield "policies compared", f"about e^{c.log_size:.3g}" if c.log_size < math.inf else "infinitely many"
     yield "digest of the log", c.digest
     yield "digest of the policy class", c.class_digest or "none"
@@ -355,7 +356,7 @@ def certificate_document(certificate: Certificate, summary: Summary | None = Non
     facts |= {
         "certified": "in doubt (alarm)" if alarms else "yes" if c.certified else "no",
         "ε, if the assumptions held" if alarms else "ε that the data certify": (
-            show_number(c.certified_epsilon) if c.certified_epsilon < c.unit else "—"
+            show_number(rounded_up(c.certified_epsilon, digits=4)) if c.certified_epsilon < c.unit else "—"
         ),
     }
     if summary is not None and (scale := summary.scale) is not None and not alarms:
@@ -485,7 +486,7 @@ def worth_document(
 def verdict_document(
     claim: Claim, verdict: Verdict, *, reading: str, policies: str, details: Sequence[str], assumptions: Sequence[str]
 ) -> Document:
-    """Return the result of verifying a certificate: the claim, its class and policy, what was rechecked and what not.
+    """Return the result of verifying a certificate: the claim, its class and policy, and what it rests on.
 
     reading: how the log was read. policies, details: the class, and the features its policies split on.
     assumptions: those that remain.
@@ -495,7 +496,12 @@ def verdict_document(
     opening = "doubtful: if its assumptions held, " if verdict.alarms else "good: " if claim.certified else "genuine: "
     facts = [("log", reading)] if reading else []
     facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest or "none")]
-    lists = (("rechecked", verdict.checked), ("not rechecked", verdict.trusted), ("assumptions", assumptions))
+    rest = sort_rest(claim, verdict.trusted, assumptions)
+    lists = (
+        ("derived again", verdict.checked),
+        ("taken on trust", rest.trusted),
+        ("not checkable", rest.not_checkable),
+    )
     blocks: tuple[Block, ...] = (
         *alarm_notes(verdict.alarms),
         Text(f"{opening}{claim.describe()}\n"),

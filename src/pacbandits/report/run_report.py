@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pacbandits.certificate.certificate import rounded_up
 from pacbandits.complexity import Complexity, Law
 from pacbandits.design import Solution
 from pacbandits.errors import count_of
@@ -308,7 +309,9 @@ def _two_digits(value: float) -> str:
 
 def _certified(run: Run) -> str:
     made = run.certificate
-    return "—" if made is None or made.certified_epsilon >= EMPTY_EPSILON else f"{made.certified_epsilon:.3g}"
+    return (
+        "—" if made is None or made.certified_epsilon >= EMPTY_EPSILON else f"{rounded_up(made.certified_epsilon):.3g}"
+    )
 
 
 # The documents that `run` and `algorithms` print.

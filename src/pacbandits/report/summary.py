@@ -19,6 +19,7 @@ from pacbandits.certificate.certificate import (
     GuardedMetric,
     Improvement,
     rounded_down,
+    rounded_up,
 )
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.worth import Interval, Worth
@@ -251,6 +252,11 @@ class Summary:
         """Return a difference between mean rewards in its units."""
         return show_gain(value, percent=self.percent, sign=sign)
 
+    @property
+    def proven(self) -> str:
+        """The distance that the certificate proves, in its units; rounded up, as a smaller one is not proven."""
+        return self.show_difference(rounded_up(self.certificate.certified_epsilon))
+
     def to_json(self) -> dict[str, Any]:
         """Serialise what the summary adds to a certificate to JSON-compatible values."""
         ahead = None if self.ahead is None else {"epsilon": self.target, **self.ahead.to_json()}
@@ -472,7 +478,8 @@ class Summary:
             name = call(self.control, self.actions)
             over_control = f"; over the control, {name}, the rule gains {gain} (between {low} and {high})"
         if lead.low > 0:
-            return f"{words}, and deciding by person gains at least {self.show_difference(lead.low)}{over_control}."
+            least = self.show_difference(rounded_down(lead.low))
+            return f"{words}, and deciding by person gains at least {least}{over_control}."
         return f"{words}; that deciding by person gains anything is not proven yet{over_control}."
 
     def _how_sure(self, percent: float) -> str:
@@ -480,12 +487,12 @@ class Summary:
         kept = " that keeps the restrictions" if self.restricted else ""
         sure = f"With {percent:g} % confidence{self.whenever}"
         if c.epsilon == 0 and c.certified:
-            unseen = f" by more than {self.show_difference(c.certified_epsilon)}, or acts very differently"
+            unseen = f" by more than {self.proven}, or acts very differently"
             words = " at all" if c.certified_epsilon == 0 else unseen
             return f"{sure} it is the best rule of this kind: none{kept} is better{words}."
         if c.certified_epsilon >= c.unit:
             return "The data do not yet rule out that another rule of this kind is much better."
-        near, scale = self.show_difference(c.certified_epsilon), self.scale
+        near, scale = self.proven, self.scale
         if scale is None:
             return f"{sure} no rule of this kind{kept} is better by more than {near}."
         likely = self.show_difference(scale.likely)

@@ -22,7 +22,7 @@ earlier ones; or if rewards depend on later assignments while they are pending, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -121,13 +121,21 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
 
 
 def leaders_again(
-    trial: Trial, policies: PolicyClass, contexts: Contexts, rounds: Sequence[PlayedRound], log: Log
+    trial: Trial,
+    policies: PolicyClass,
+    contexts: Contexts,
+    rounds: Sequence[PlayedRound],
+    log: Log,
+    *,
+    told: Mapping[int, Policy | None] | None = None,
 ) -> tuple[PlayedRound, ...]:
     """Return the same rounds with leaders of another class, each chosen by the rewards known before its round.
 
     For a class that was not considered before, as after the withdrawal of an action: leaders follow from what was known
     then, so that they are as good as fixed before the round. The class itself is chosen by the data; the δ of the trial
     must pay for that (`pacbandits.confidence.withdrawal_part`).
+
+    told: leaders by round, to be preferred where policies tie up to rounding; for verification.
     """
     state = trial.start(policies, contexts)
     _check_rounds(state, rounds, log)
@@ -138,7 +146,7 @@ def leaders_again(
         if len(rows) > known:
             part, known = log.take(rows), len(rows)
             seen = replace(state, log=part, leader=leader, round_number=number)
-            leader = _choose_leader(trial, seen, rounds, predictions[rows])
+            leader = _choose_leader(trial, seen, rounds, predictions[rows], told=(told or {}).get(number))
         pool = tuple(policy for policy in one.exploration.pool if _belongs(policy, policies))
         out.append(replace(one, leader=leader, exploration=replace(one.exploration, pool=pool)))
     return tuple(out)
@@ -150,14 +158,19 @@ def _belongs(policy: Policy, policies: PolicyClass) -> bool:
 
 
 def _choose_leader(
-    trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], predictions: FloatArray
+    trial: Trial,
+    state: TrialState,
+    rounds: Sequence[PlayedRound],
+    predictions: FloatArray,
+    *,
+    told: Policy | None = None,
 ) -> Policy | None:
     """Return the leader by the rewards known by the state's round; the last leader if none are known."""
     informed = state.informed
     if state.log is None or informed is None:
         return state.leader
     ledger = Ledger.of(informed, predictions[state.log.known_by(state.round_number)])
-    return trial.choose_leader(replace(state, played=_samplers(rounds, informed)), ledger)
+    return trial.choose_leader(replace(state, played=_samplers(rounds, informed)), ledger, told=told)
 
 
 def _first_rounds(state: TrialState, there: Sequence[int], end: int) -> tuple[TrialState, Ledger]:

@@ -58,6 +58,7 @@ from pacbandits.trials.protocol import Answer, Plan, State, check_played
 
 STAKE_HALVINGS = 24  # halvings of the largest stake, down to the smallest one searched
 STEPS_PER_HALVING = 2
+MAX_TIE_ROUNDING = 1e-9  # between two policies that another machine's arithmetic may order otherwise
 PATIENCE = 10.0  # multiple of the data so far at which the smallest gap that stakes are made for would be proven
 
 
@@ -441,10 +442,11 @@ class Trial(ABC):
         missing = state.missing * 2.0 * explored.price * (BEST_PRICE_FACTOR if self.epsilon == 0 else 1.0)
         return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
 
-    def choose_leader(self, state: TrialState, ledger: Ledger) -> Policy:
+    def choose_leader(self, state: TrialState, ledger: Ledger, *, told: Policy | None = None) -> Policy:
         """Return the policy of largest doubly robust value on a ledger of known rewards, less a standard error.
 
-        The last leader stays unless it seems worse by a relevant amount.
+        The last leader stays unless it seems worse by a relevant amount. told: a policy of the class to prefer if it
+        ties with the best up to rounding; for verification.
         """
         mixed = mixture(state.played, ledger.contexts)
         before = likeliest(state.policy) if state.leader is None else state.leader
@@ -452,6 +454,9 @@ class Trial(ABC):
         near = self.epsilon or nominal_hardest(state.policies, ledger.samples, delta=self.delta).resolution
         markdown = LEADER_MARKDOWN_STANDARD_ERRORS / (2.0 * near) * squares
         best = state.policies.argmax(ledger.contexts, -gaps - markdown)
+        if told is not None and (not state.policies.checks_membership or state.policies.has(told)):
+            own, most = (total(-gaps - markdown, policy(ledger.contexts)) for policy in (told, best))
+            best = told if abs(own - most) <= MAX_TIE_ROUNDING * max(1.0, abs(most)) else best
         if state.leaders is None or state.leader is None:
             return best
         follows = makes_way(before, best, ledger, mixed, epsilon=self.epsilon, single=self.single)

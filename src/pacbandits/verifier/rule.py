@@ -53,6 +53,9 @@ from pacbandits.verifier.gains import GainRows
 from pacbandits.verifier.order import weights_of
 from pacbandits.verifier.wealth import Wealth
 
+CLASS_GIVEN = "the policy class is the one that was fixed before the log was seen"
+LEARNT_ELSEWHERE = "learns from the contexts that it says it was learnt from"
+TRIAL_TOLD = "bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"
 TIED = "a tie between policies was broken before it was seen who does better, for the leader of round"
 MAX_TIE_ROUNDING = 1e-9  # between the scores of two leaders that another machine's arithmetic may order otherwise
 # Own copy, on purpose, as is `fewest_to_teach`: the verifier shares no code with the maker.
@@ -186,7 +189,7 @@ class LateRows(Protocol):
 def follow_rule(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> Findings:
     """Check that stakes, model and leaders follow from the rows by the rule of `certify`."""
     if not c.by_rule:
-        return [], [], ["bets, predictions and leaders were fixed before their rounds, as whoever ran the trial says"]
+        return [], [], [TRIAL_TOLD]
     given = MODEL_GIVEN in c.remarks
     faults, ties = list(_wrong_choices(c, rows, policies, given=given)), list[str]()
     if not faults and c.improvement is not None:
@@ -481,9 +484,9 @@ def learn_again(c: Certificate, rows: VerifiedRows, policies: PolicyClass, conte
     """
     learning, kind = c.learning, "the policy class"
     if learning is None:
-        return [], [], [f"{kind} is the one that was fixed before the log was seen"]
+        return [], [], [CLASS_GIVEN]
     if learning.spared == 0 and contexts is None:
-        return [], [], [f"{kind} is what {learning.spec} learns from the contexts that it says it was learnt from"]
+        return [], [], [f"{kind} is what {learning.spec} {LEARNT_ELSEWHERE}"]
     try:
         again, record = learn_policies(learning.spec, rows, None if learning.spared else contexts)
     except InputError as error:

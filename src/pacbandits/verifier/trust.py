@@ -1,0 +1,93 @@
+"""What a verified claim still rests on: on somebody's word, with who could have cheated and how, or on the world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pacbandits.certificate.certificate import (
+    ALIKE,
+    APART,
+    ASSUMPTIONS,
+    BEFORE,
+    BETS_FIXED,
+    FIXED,
+    INEXACT,
+    LED,
+    MODEL_GIVEN,
+    ORDERED,
+    ROUNDS,
+    SHUFFLED,
+    UNITS_ALIKE,
+    UNITS_COME,
+    UNITS_END,
+    UNITS_FIRST,
+    UNITS_SHUFFLED,
+    UNITS_VALUE,
+    Certificate,
+    Claim,
+)
+from pacbandits.certificate.leaders import SINGLE_MOVING
+from pacbandits.records.log import KNOWN_REMARK
+from pacbandits.verifier.rule import CLASS_GIVEN, LEARNT_ELSEWHERE, TRIAL_TOLD
+
+COLLECTED, CERTIFIED, RAN = "whoever collected the log", "whoever certified it", "whoever ran the trial"
+# Who could have cheated, and how.
+_CHEATS = {
+    BEFORE: f"{COLLECTED} could have added to contexts what came after the action",
+    ASSUMPTIONS[-1]: f"{COLLECTED} could have chosen actions by what they knew of people, and logged probabilities",
+    FIXED: f"{CERTIFIED} could have chosen the class by the log",
+    CLASS_GIVEN: f"{CERTIFIED} could have chosen the class by the log",
+    MODEL_GIVEN: f"{CERTIFIED} could have fitted the model to the log",
+    ROUNDS: f"{COLLECTED} could have moved rows between rounds by what they earned",
+    KNOWN_REMARK: f"{COLLECTED} could have dated rewards back",
+    ORDERED: f"{COLLECTED} could have arranged the rows",
+    SHUFFLED: f"{COLLECTED} could have stopped when it suited",
+    UNITS_SHUFFLED: f"{COLLECTED} could have stopped when it suited",
+    UNITS_END: f"{COLLECTED} could have stopped when it suited",
+    BETS_FIXED: f"{RAN} could have chosen them after the rewards were seen",
+    LED: f"{RAN} could have chosen them after the rewards were seen",
+    TRIAL_TOLD: f"{RAN} could have chosen them after the rewards were seen",
+}
+NAMED = f"{CERTIFIED} could have called another class by that name (--contexts rebuilds it)"
+# What no log could show: how the world is, and what the claim is about.
+_WORLD = (ALIKE, APART, INEXACT, UNITS_ALIKE, UNITS_COME, UNITS_VALUE, UNITS_FIRST)
+
+
+class Rest(NamedTuple):
+    """What a verified claim still rests on, in words.
+
+    trusted: assumptions that somebody could have broken, with who and how.
+    not_checkable: assumptions on the world, and what the claim is about.
+    """
+
+    trusted: tuple[str, ...]
+    not_checkable: tuple[str, ...]
+
+
+def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str]) -> Rest:
+    """Return what a claim rests on, of the lines that a verdict trusts and the assumptions that are left."""
+    own = claim.learning.assumption if isinstance(claim, Certificate) and claim.learning is not None else None
+    cheats = _CHEATS | {words: NAMED for words in trusted if words.endswith(LEARNT_ELSEWHERE)}
+    cheats |= {} if own is None else {own: _CHEATS[FIXED]}
+    lines = dict.fromkeys((*trusted, *(words for words in assumptions if words in cheats)))
+    world = tuple(words for words in assumptions if words in _WORLD or words not in cheats)
+    told = tuple(f"{words}: {cheats[words]}" if words in cheats else words for words in lines)
+    return Rest((*told, *_choices(claim)), world)
+
+
+def _choices(claim: Claim) -> tuple[str, ...]:
+    """Return which of several proofs at full δ was chosen, in words; nothing where there was no choice."""
+    if not isinstance(claim, Certificate) or not claim.by_rule or claim.epsilon == 0:
+        return ()
+    single = claim.leaders is not None and claim.leaders.moving == SINGLE_MOVING
+    if not (claim.ordered or single):
+        return ()
+    options = [
+        name for name, used in (("--ordered", claim.ordered and not claim.shuffled), ("--single", single)) if used
+    ]
+    used = f"by {' '.join(options)}" if options else "by default, without --ordered or --single"
+    return (
+        f"how to prove it ({used}) was chosen before the log was seen: each way has all of δ, and {CERTIFIED} could "
+        "have tried them all",
+    )
