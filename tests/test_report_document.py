@@ -165,8 +165,8 @@ def test_intervals_are_drawn_on_one_scale_and_an_empty_one_has_no_line():
     page = render_html(Document("", (block,)))
     assert page.count('class="span"') == 1
     assert page.count('class="zero"') == 2
-    assert 'cx="34.00%"' in page
-    assert 'cx="98.00%"' in page
+    assert 'cx="35.00%"' in page
+    assert 'cx="95.00%"' in page  # so that the circle is whole in a picture of 6rem
 
 
 def test_code_with_fences_stays_one_block_in_markdown():

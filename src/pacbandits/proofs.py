@@ -29,7 +29,7 @@ from pacbandits.policies.base import PolicyClass, check_class, check_memory
 from pacbandits.policies.registry import describe_class, load_policies, same_class
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
-from pacbandits.records import Contexts, Log, check_log
+from pacbandits.records import Chosen, Contexts, Log, check_log
 from pacbandits.records.metrics import read_metrics
 from pacbandits.rewards import RewardModel
 from pacbandits.schema import MAX_JSON_BYTES, Fields, Json, json_text, parse_json, read_json
@@ -97,8 +97,11 @@ class Proof:
     @property
     def policy(self) -> DeployedPolicy:
         """The certified policy, for data frames: `policy(frame)` returns the names of actions."""
-        made = self.certificate
-        return DeployedPolicy(made.policy, made.action_names, made.dates)
+        return self.deployed(self.certificate.policy)
+
+    def deployed(self, policy: Chosen) -> DeployedPolicy:
+        """Return a policy for the actions and dates of the certificate."""
+        return DeployedPolicy(policy, self.certificate.action_names, self.certificate.dates)
 
     def contexts(
         self, path: str | Path | None = None, *, read: Callable[[Path], Contexts] = Contexts.read

@@ -13,7 +13,7 @@ from scipy import stats
 
 import pacbandits as pb
 import pacbandits.certificate.certify as flow
-from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
+from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate, rounded_down
 from pacbandits.certificate.certify import Request, certify_rows
 from pacbandits.certificate.choosing import validated_class
 from pacbandits.certificate.content_order import order_by_content
@@ -28,6 +28,9 @@ from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Log, Metric, Ratio
 from pacbandits.records.metrics import read_guardrail
+from pacbandits.report.document import Intervals, Section
+from pacbandits.report.markdown import render_markdown
+from pacbandits.report.result_report import ladder, result_document
 from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
 from pacbandits.verifier.content_order import content_order
@@ -268,6 +271,74 @@ def test_the_size_of_a_rule_is_chosen_on_rows_that_did_not_choose_it():
     assert validated_class(draw(1000, 7, by_person=0.28), half, trees).depth >= 1
     assert [each.depth for each in trees.simpler()] == [0, 1]
     assert single_actions(3).simpler() == ()
+
+
+@cache
+def by_person() -> pb.Result:
+    """A log that proves that a rule is better."""
+    return pb.certify(draw(3000, 2, by_person=0.25), "trees:depth=1,bins=8", control="today")
+
+
+def test_the_report_has_a_ladder_of_candidates_and_one_picture_of_gains():
+    """From the simplest on, the recommended one marked; what to do next is a section; control is drawn once."""
+    for result, place in ((by_person(), 2), (pb.certify(draw(900, 3), "trees:depth=1,bins=8", control="today"), 0)):
+        told = result.summary()
+        document = result_document(told)
+        sections = {block.title: block for block in document.blocks if isinstance(block, Section)}
+        table, picture = sections["Candidates"].blocks
+        named = [row[0].partition(":")[0] for row in table.rows]
+        assert named == [name for name in (CONTROL, ONE_ACTION, RULE) if name in named]
+        assert table.strong == {place}
+        assert [k for k, row in enumerate(table.rows) if "(recommended)" in row[0]] == [place]
+        assert (table.rows[place][4] != "—") == (place > 0)
+        assert len(picture.rows) == len(table.rows) - 1 + (place > 0)
+        lows = [one.low for one in ladder(result.certificate.improvement)]
+        assert [line.low for line in picture.rows][: len(lows)] == lows
+        assert told.next_step().lower() == f"next: {sections['What to do next'].blocks[0].words}".lower()
+        text = render_markdown(document)
+        assert text.count("Next:") == 0
+        assert "CUPED" in text
+        assert text.count("### Gain over today") == 1
+        over = [one for one in sections["Estimated value"].blocks if isinstance(one, Intervals) and one.zero]
+        assert not any("today" in line.label for one in over for line in one.rows)
+
+
+def test_of_two_candidates_with_the_same_policy_the_ladder_has_one():
+    rule, single = by_person().certificate.improvement.candidates
+    twice = replace(by_person().certificate.improvement, candidates=(rule, replace(single, policy=rule.policy)))
+    assert ladder(twice) == (rule,)
+    assert len(ladder(by_person().certificate.improvement)) == 2
+
+
+@pytest.mark.parametrize("name", [RULE, ONE_ACTION, CONTROL])
+def test_another_candidate_is_exported_and_said_to_be_one(command, tmp_path, name):
+    single = by_person().certificate.improvement.candidates[1].policy.root
+    action = {RULE: None, ONE_ACTION: single, CONTROL: 0}[name]
+    by_person().save(tmp_path / "proof.json")
+    code, out, err = command("apply", tmp_path / "proof.json", "--candidate", name, "--sql", "-")
+    assert code == 0
+    assert f"candidate '{name}'" in err
+    assert f"-- candidate '{name}'" in out
+    assert ("recommends 'rule'" in err) == (name != RULE)
+    if action is not None:
+        assert out.splitlines()[-1] == f"'{NAMES[action]}'"
+    else:
+        assert "CASE" in out
+
+
+def test_a_candidate_that_is_none_is_refused(command, tmp_path):
+    by_person().save(tmp_path / "proof.json")
+    code, _, err = command("apply", tmp_path / "proof.json", "--candidate", "best", "--sql", "-")
+    assert code == 2
+    assert "must be 'rule', 'one action' or 'control', got 'best'" in err
+    pb.certify(draw(300, 3), "trees:depth=0").save(tmp_path / "plain.json")
+    code, _, err = command("apply", tmp_path / "plain.json", "--candidate", "rule", "--sql", "-")
+    assert code == 2
+    assert "certify with --control" in err
+
+
+def test_bounds_are_rounded_down():
+    assert [rounded_down(x) for x in (0.034169, -0.08961, 0.0)] == [0.0341, -0.0897, 0.0]
 
 
 @cache

@@ -14,6 +14,7 @@ from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
 if TYPE_CHECKING:
     from pacbandits.arrays import IntArray
+    from pacbandits.exports.deployed import DeployedPolicy
     from pacbandits.exports.rules import Action
     from pacbandits.logs.customers import Customers
     from pacbandits.proofs import Proof
@@ -45,6 +46,14 @@ def apply_policy(
             metavar="NAME",
         ),
     ] = ACTION_COLUMN,
+    candidate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Apply another candidate of a certificate with a gain over control: [cyan]rule[/], "
+            "[cyan]one action[/] or [cyan]control[/]. If omitted, the recommended one.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Random seed of a mixture policy; the same seed gives the same actions.")
     ] = 0,
@@ -82,7 +91,8 @@ def apply_policy(
     pacbandits apply proof.json customers.csv --out actions.csv
     pacbandits apply proof.json customers.parquet --out actions.parquet --column email --seed 7
     pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
-    pacbandits apply proof.json --sql - --draw draw_of_today[/]
+    pacbandits apply proof.json --sql - --draw draw_of_today
+    pacbandits apply proof.json customers.csv --candidate "one action"[/]
     """
     from pacbandits.certificate.certificate import rounded_up
     from pacbandits.report.document import ALARM
@@ -92,7 +102,11 @@ def apply_policy(
     if not column or not column.isprintable():
         raise InputError(f"--column '{plain(column)}' must be a name that can be displayed; choose another")
     proof = open_proof(certificate, customers)
-    written = {path: _export(name, proof, draw=draw, dialect=dialect) for name, path in exports.items()}
+    policy, words = proof.policy, ""
+    if candidate is not None:
+        policy, words = _candidate(proof, candidate)
+        say(f"note: {words}", err=True)
+    written = {path: _export(name, policy, words, draw=draw, dialect=dialect) for name, path in exports.items()}
     if not proof.certificate.certified:
         words = (
             f"proves {rounded_up(proof.certificate.certified_epsilon):.3g} and not the "
@@ -102,7 +116,8 @@ def apply_policy(
     for alarm in proof.certificate.alarms:
         say(f"{ALARM}the certificate is in doubt: {one_line(alarm)}", err=True)
     if customers is not None:
-        _act(proof, customers, out=out, column=column, seed=seed, as_json=as_json)
+        beside = {} if candidate is None else {"candidate": candidate}
+        _act(proof, policy, customers, out=out, column=column, seed=seed, as_json=as_json, beside=beside)
     for path, text in written.items():
         _write(path, text)
 
@@ -133,21 +148,51 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
         raise InputError(f"'{customers}' would be overwritten; name another output file")
 
 
-def _export(name: str, proof: Proof, *, draw: str | None, dialect: str | None) -> str:
-    """Return the policy in another language."""
+def _candidate(proof: Proof, name: str) -> tuple[DeployedPolicy, str]:
+    """Return a candidate of the certificate by its name, and how it compares with the recommended one, in words."""
+    from pacbandits.certificate import Certificate
+    from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, rounded_down
+    from pacbandits.policies.trees.tree_policy import TreePolicy
+    from pacbandits.records.policy import call
+
+    made = proof.certificate
+    gain = made.improvement if isinstance(made, Certificate) else None
+    if gain is None:
+        raise InputError(
+            f"--candidate '{plain(name)}' needs a certificate of a gain over control, and {plain(proof.path)} has one "
+            "policy; leave --candidate out, or certify with --control"
+        )
+    if name not in (RULE, ONE_ACTION, CONTROL):
+        raise InputError(f"--candidate must be '{RULE}', '{ONE_ACTION}' or '{CONTROL}', got '{plain(name)}'")
+    control, found = plain(call(gain.control, made.action_names)), {one.name: one for one in gain.candidates}
+    if name != CONTROL and name not in found:
+        raise InputError(f"the certificate has no candidate '{name}'; it has '{next(iter(found))}' and '{CONTROL}'")
+    chosen = TreePolicy(gain.control, made.policy.n_actions) if name == CONTROL else found[name].policy
+    words = f"candidate '{name}'"
+    if name != CONTROL:
+        words += f", proven gain over {control} at least {rounded_down(found[name].low):g}"
+    if chosen.to_json() == made.policy.to_json():
+        words += "; it is the policy that the certificate recommends"
+    else:
+        words += f"; the certificate recommends '{gain.chosen}', and its distance from the best is of that policy"
+    return proof.deployed(chosen), words
+
+
+def _export(name: str, policy: DeployedPolicy, words: str, *, draw: str | None, dialect: str | None) -> str:
+    """Return the policy in another language; words: a comment above it, if there are any."""
     from pacbandits.exports import to_python, to_rules, to_sql
     from pacbandits.schema import json_text
 
-    policy, actions, dates = proof.policy.chosen, proof.policy.action_names, proof.policy.dates
+    chosen, actions, dates = policy.chosen, policy.action_names, policy.dates
     if name == "sql":
-        text = to_sql(policy, actions=actions, draw=draw, dates=dates, dialect=dialect)
+        text = to_sql(chosen, actions=actions, draw=draw, dates=dates, dialect=dialect)
         if "\\" in text:
-            words = "use a database that reads it as standard SQL does, which MySQL, BigQuery and Spark do not"
-            say(f"note: the SQL holds a backslash; {words}", err=True)
-        return text + "\n"
+            warning = "use a database that reads it as standard SQL does, which MySQL, BigQuery and Spark do not"
+            say(f"note: the SQL holds a backslash; {warning}", err=True)
+        return (f"-- {one_line(words)}\n" if words else "") + text + "\n"
     if name == "python":
-        return to_python(policy, actions=actions, dates=dates)
-    return json_text(to_rules(policy, actions=actions, dates=dates), indent=1) + "\n"
+        return (f"# {one_line(words)}\n" if words else "") + to_python(chosen, actions=actions, dates=dates)
+    return json_text(to_rules(chosen, actions=actions, dates=dates), indent=1) + "\n"
 
 
 def _write(path: Path, text: str) -> None:
@@ -162,31 +207,40 @@ def _write(path: Path, text: str) -> None:
         raise InputError(f"cannot write {path}: {plain(error.strerror)}") from None
 
 
-def _act(proof: Proof, customers: Path, *, out: Path | None, column: str, seed: int, as_json: bool) -> None:
-    """Read a table, choose the action of every row, and write or count the actions."""
+def _act(
+    proof: Proof,
+    policy: DeployedPolicy,
+    customers: Path,
+    *,
+    out: Path | None,
+    column: str,
+    seed: int,
+    as_json: bool,
+    beside: dict[str, str],
+) -> None:
+    """Read a table, choose the action of every row, and write or count the actions; beside: further JSON fields."""
     from pacbandits.exports.rules import written_actions
     from pacbandits.logs.customers import read_customers, write_customers
     from pacbandits.records import Lottery
     from pacbandits.report import applied_document
 
-    policy = proof.policy
     drawn, names = isinstance(policy.chosen, Lottery), written_actions(policy.chosen, policy.action_names)
-    beside = PROPENSITY_COLUMN if column == ACTION_COLUMN else f"{column}_{PROPENSITY_COLUMN}"
+    drawn_with = PROPENSITY_COLUMN if column == ACTION_COLUMN else f"{column}_{PROPENSITY_COLUMN}"
     with status() as tell:
         tell(f"reading {customers}")
         table = read_customers(customers, policy.asked)
         if out is not None:
-            _check_free(table, [column, beside] if drawn else [column])
+            _check_free(table, [column, drawn_with] if drawn else [column])
         actions, propensities = policy.decide(table.contexts, seed=seed, tell=tell)
         if out is not None:
             tell(f"writing {out}")
             added = {column: _named(names, actions)}
-            write_customers(out, table, added if propensities is None else added | {beside: propensities})
+            write_customers(out, table, added if propensities is None else added | {drawn_with: propensities})
     counted = _counts(names, actions)
     if as_json:
         alarms = {"alarms": list(proof.certificate.alarms)} if proof.certificate.alarms else {}
         each = [{"action": name, "rows": count} for name, count in counted]
-        print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)} | alarms)
+        print_json({"rows": len(table), "actions": each, "out": None if out is None else str(out)} | beside | alarms)
     elif out is None:
         show(applied_document(counted))
     else:

@@ -150,7 +150,7 @@ def intervals_layout(block: Intervals) -> list[tuple[float, float | None, float 
     low, wide = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0
 
     def at(value: float | None) -> float | None:
-        return None if value is None else 0.02 + 0.96 * (value - low) / wide
+        return None if value is None else 0.05 + 0.9 * (value - low) / wide  # room for half a circle at both ends
 
     zero = at(0.0) if block.zero else None
     return [(at(one.estimate) or 0.0, at(one.low), at(one.high), zero) for one in block.rows]

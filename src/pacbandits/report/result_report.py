@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
-from pacbandits.certificate.certificate import Improvement, count_words, rounded_up
-from pacbandits.certificate.worth import Interval
+from pacbandits.certificate.certificate import CONTROL, Candidate, Improvement, count_words, rounded_up
+from pacbandits.certificate.worth import Interval, constant_action
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
 from pacbandits.records import Lottery, likeliest
@@ -23,6 +23,7 @@ from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.numbers import about, show_number
 from pacbandits.report.summary import Arm, Summary, interval_words
+from pacbandits.rewards import CellMeans
 from pacbandits.verifier import Verdict
 from pacbandits.verifier.trust import sort_rest
 from pacbandits.version import __version__
@@ -38,6 +39,10 @@ STATUSES: dict[str, d.Status] = {"green": "good", "yellow": "warning", "red": "a
 RECHECK = (
     "The certificate is a file. With it and the log anyone can recompute every number, by a verifier that shares "
     "policy searches and reward models with the code that made it, and none of the proof's arithmetic:"
+)
+CUPED = (
+    "Estimates are adjusted by a reward model of the features, which removes noise as CUPED or a regression adjustment "
+    "does, and cannot bias them."
 )
 AS_LOGGED = "All rows as they stand in the log, neither weighted nor modelled."
 
@@ -75,11 +80,13 @@ def result_document(summary: Summary) -> Document:
     blocks: list[Block] = [
         Text(f"{s.source}: {count_of(len(s.actions), 'action')}; {size}", "dim"),
         *(Note("warning", f"Note: {words}") for words in s.notices),
-        d.Box((*(Note("alarm", f"{words}.") for words in s.alarms), *map(Text, s.answer()[len(s.alarms) :]))),
-        Section("The rule" if s.single_action is None else "The recommendation", tuple(_rule(s))),
+        d.Box((*(Note("alarm", f"{words}.") for words in s.alarms), *map(Text, s.findings()))),
     ]
+    if not s.alarms and (step := s.next_step().removeprefix("Next: ")):
+        blocks.append(Section("What to do next", (Text(step[0].upper() + step[1:]),)))
+    blocks.append(Section("The rule" if s.single_action is None else "The recommendation", tuple(_rule(s))))
     if s.gain is not None:
-        blocks.append(Section("Candidates", (candidates_table(s, s.gain),)))
+        blocks.append(Section("Candidates", (candidates_table(s, s.gain), gains_picture(s, s.gain))))
         if s.gain.guardrails:
             blocks.append(Section("Guardrails", (guardrails_table(s, s.gain),)))
     if s.worth is not None:
@@ -159,12 +166,19 @@ def _value(s: Summary) -> Iterable[Block]:
         )
 
     each = "person" if s.certificate.units is None else "visit, by person"
-    means = [("the rule", worth.value), *((f"always {name}", worth.singles[k]) for k, name in enumerate(names))]
-    gains = [("best single action", worth.over_best)]
-    gains += [(f"always {name}", worth.over_each[k]) for k, name in enumerate(names)]
+    policy = "the rule" if s.gain is None or s.single_action is None else "the recommendation"
+    plain_means = s.certificate.model.get("kind") == CellMeans.kind
+    means = [(policy, worth.value), *((f"always {name}", worth.singles[k]) for k, name in enumerate(names))]
+    # Gains over control are drawn with the candidates, and a single action gains nothing over itself.
+    shown = {constant_action(s.certificate.policy), None if s.gain is None else s.gain.control}
+    gains = [("best single action", worth.over_best)] if s.gain is None or s.single_action is None else []
+    gains += [
+        (f"always {name}", worth.over_each[k]) for k, name in enumerate(names) if s.gain is None or k not in shown
+    ]
     yield d.Intervals(tuple(drawn(*one, difference=False) for one in means), f"Mean {s.outcome} per {each}")
-    yield d.Intervals(tuple(drawn(*one, difference=True) for one in gains), "Gain of the rule over", zero=True)
-    yield Text(f"Measured by {worth.measured_by}.", "dim")
+    if gains:
+        yield d.Intervals(tuple(drawn(*one, difference=True) for one in gains), f"Gain of {policy} over", zero=True)
+    yield Text(f"Measured by {worth.measured_by}.{'' if plain_means else f' {CUPED}'}", "dim")
     if s.alarms:
         yield Note("warning", f"{IN_DOUBT.capitalize()}.")
     else:
@@ -175,18 +189,69 @@ def _value(s: Summary) -> Iterable[Block]:
 
 
 def candidates_table(s: Summary, gain: Improvement) -> Table:
-    """Return the candidates from the simplest on, with their gains over control, and a mark at the recommended one."""
-    control, chosen = call(gain.control, s.actions), gain.recommended
-    rows = [("keep " + plain(control), "0", "0", "recommended" if chosen is None else "")]
-    for one in reversed(gain.candidates):
-        low, estimate = (s.show_difference(value, sign=True) for value in (one.low, one.estimate))
-        rows.append((plain(s.candidate_words(one)), estimate, low, "recommended" if one is chosen else ""))
-    sure = 100 * (1 - s.certificate.delta)
+    """Return the candidates from the simplest on: value, gains over control, and a mark at the recommended one."""
+    control, chosen, worth = call(gain.control, s.actions), gain.recommended, s.worth
+    kept = "—" if worth is None else s.show(worth.singles[gain.control].estimate)
+    rows = [(f"{CONTROL}: {plain(control)} for everyone", kept, "0", "0", "—")]
+    place = 0
+    for one in ladder(gain):
+        mean, usual = "—", "—"
+        if chosen is not None and one.policy.to_json() == chosen.policy.to_json():
+            place = len(rows)
+        if worth is not None and place == len(rows):
+            mean, usual = s.show(worth.value.estimate), s.ordinary(worth.over_each[gain.control])
+        elif worth is not None and (action := constant_action(one.policy)) is not None:
+            mean = s.show(worth.singles[action].estimate)
+        rows.append((_named(s, one), mean, s.show_difference(one.estimate, sign=True), s.show_least(one.low), usual))
+    rows[place] = (f"{rows[place][0]} (recommended)", *rows[place][1:])
     note = (
-        f"Gains over {plain(control)}. All proven gains hold together with {sure:g} % confidence, so that the "
-        "recommendation may be chosen by them."
+        f"Gains over {plain(control)}. All proven gains hold together with {100 * (1 - s.certificate.delta):g} % "
+        "confidence, so that the recommendation may be chosen by them. The ordinary interval, by a normal "
+        "approximation, is what other A/B tools show."
     )
-    return Table(("candidate", "estimated gain", "proven gain, at least", ""), tuple(rows), note=note)
+    if worth is not None and worth.value.error is not None:
+        note += f" That of the mean {s.outcome} of the recommended policy is {s.ordinary(worth.value, value=True)}."
+    note += " A gain is measured by the leaders of its candidate, and may differ from the difference between two means."
+    head = ("candidate", f"mean {s.outcome}", "estimate", "proven gain", "ordinary interval")
+    sides = ("wrap", "right", "right", "right", "wrap")
+    return Table(head, tuple(rows), note=note, sides=sides, strong=frozenset({place}))
+
+
+def gains_picture(s: Summary, gain: Improvement) -> d.Intervals:
+    """Return the gains of candidates over control as lines from the proven gain to the estimate, from the simplest on.
+
+    The ordinary interval of the recommended one follows.
+    """
+    rows = [
+        d.IntervalLine(
+            _named(s, one),
+            f"{s.show_difference(one.estimate, sign=True)}, proven: at least {s.show_least(one.low)}",
+            one.estimate,
+            one.low,
+            max(one.low, one.estimate),
+        )
+        for one in ladder(gain)
+    ]
+    over = None if s.worth is None or gain.recommended is None else s.worth.over_each[gain.control]
+    usual = None if over is None else over.approximate(s.certificate.delta)
+    if over is not None and usual is not None:
+        words = f"{s.show_difference(over.estimate, sign=True)} ({s.ordinary(over)})"
+        rows.append(d.IntervalLine("recommended, ordinary interval", words, over.estimate, *usual))
+    return d.Intervals(tuple(rows), f"Gain over {plain(call(gain.control, s.actions))}", zero=True)
+
+
+def ladder(gain: Improvement) -> tuple[Candidate, ...]:
+    """Return the candidates from the simplest on; of two with the same policy, the better one."""
+    found: dict[str, Candidate] = {}
+    for one in reversed(gain.candidates):
+        same = found.setdefault(str(one.policy.to_json()), one)
+        if (one.allowed, one.low) > (same.allowed, same.low):
+            found[str(one.policy.to_json())] = one
+    return tuple(found.values())
+
+
+def _named(s: Summary, candidate: Candidate) -> str:
+    return plain(f"{candidate.name}: {s.candidate_words(candidate)}")
 
 
 def guardrails_table(s: Summary, gain: Improvement) -> Table:
@@ -364,15 +429,14 @@ def _value_facts(summary: Summary) -> dict[str, str]:
         }
         if (gains := summary.gain) is not None:
             for one in gains.candidates:
-                low, middle = (summary.show_difference(value, sign=True) for value in (one.low, one.estimate))
-                facts[f"{summary.candidate_words(one)}, gain"] = f"{middle}, proven at least {low}"
+                middle = summary.show_difference(one.estimate, sign=True)
+                facts[f"{one.name}, gain"] = f"{middle}, proven at least {summary.show_least(one.low)}"
         if (control := summary.control) is not None:
             single, gain = worth.singles[control], worth.over_each[control]
             facts[f"always {names[control]}"] = interval_words(single, percent=percent, difference=False)
             facts[f"gain over the control, {names[control]}"] = interval_words(gain, percent=percent, difference=True)
-            if (usual := gain.approximate(worth.delta)) is not None:
-                low, high = (summary.show_difference(end, sign=True) for end in usual)
-                facts["  ordinary interval (approximate)"] = f"{low} to {high}"
+            if gain.error is not None:
+                facts["  ordinary interval (approximate)"] = summary.ordinary(gain)
     for arm in summary.arms[:MAX_SHOWN_ACTIONS]:
         mean = "" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}"
         facts[f"rows with {arm.action}"] = f"{arm.rows:,}{mean}" + (

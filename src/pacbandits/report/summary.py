@@ -288,12 +288,17 @@ class Summary:
 
     def answer(self) -> tuple[str, ...]:
         """Return the answer in sentences: the recommendation, its value and its confidence; alarms come first."""
-        c = self.certificate
         if self.alarms:
-            return (*(f"{ALARM}{one_line(words)}." for words in self.alarms), RESOLVE, self._as_it_stands())
-        sure = self._how_sure(100 * (1 - c.delta))
-        said = self._what(), *self.guardrail_answers(), self._how_good(), sure, self.next_step()
-        return tuple(words for words in said if words)
+            return (*(f"{ALARM}{one_line(words)}." for words in self.alarms), *self.findings())
+        step = self.next_step()
+        return (*self.findings(), step) if step else self.findings()
+
+    def findings(self) -> tuple[str, ...]:
+        """Return the answer without its alarms and without what to do next."""
+        if self.alarms:
+            return RESOLVE, self._as_it_stands()
+        sure = self._how_sure(100 * (1 - self.certificate.delta))
+        return self._what(), *self.guardrail_answers(), self._how_good(), sure
 
     def _as_it_stands(self) -> str:
         """Return what the rows suggest if the alarm is ignored."""
@@ -347,12 +352,14 @@ class Summary:
         if found is not None:
             return (
                 f"Recommendation: use {self.policy_words}. With {percent:g} % confidence it raises the mean "
-                f"{self.outcome} by at least {self.show_least(found.low)} over {control}{self._ordinarily()}."
+                f"{self.outcome} by at least {self.show_least(found.low, sign=False)} over "
+                f"{control}{self._ordinarily()}."
             )
         if (harmful := self._harmful(gain)) is not None:
             return (
                 f"Recommendation: keep {control}. With {percent:g} % confidence {self.candidate_words(harmful)} raises "
-                f"the mean {self.outcome} by at least {self.show_least(harmful.low)}, but it violates a guardrail."
+                f"the mean {self.outcome} by at least {self.show_least(harmful.low, sign=False)}, but it violates a "
+                "guardrail."
             )
         best = max(gain.candidates, key=lambda one: one.estimate)
         if best.estimate <= 0:
@@ -360,7 +367,7 @@ class Summary:
         return (
             f"Recommendation: keep {control} for now. No gain over it is proven: {self.candidate_words(best)} is "
             f"estimated to bring {self.show_difference(best.estimate, sign=True)}, with {percent:g} % confidence at "
-            f"least {self.show_difference(best.low, sign=True)}."
+            f"least {self.show_least(best.low)}."
         )
 
     def _harmful(self, gain: Improvement) -> Candidate | None:
@@ -374,15 +381,20 @@ class Summary:
             return ""
         over = self.worth.over_each[self.gain.control]
         words = f"estimate {self.show_difference(over.estimate, sign=True)}"
-        usual = over.approximate(self.certificate.delta)
-        if usual is not None:
-            low, high = (self.show_difference(end, sign=True) for end in usual)
-            words += f"; the ordinary interval, an approximation, is {low} to {high}"
+        if over.error is not None:
+            words += f"; the ordinary interval, an approximation, is {self.ordinary(over)}"
         return f" ({words})"
 
-    def show_least(self, value: float) -> str:
+    def ordinary(self, interval: Interval, *, value: bool = False) -> str:
+        """Return the ordinary interval of a gain, or of a value, in words; a dash if it is unknown."""
+        usual = interval.approximate(self.certificate.delta)
+        if usual is None:
+            return "—"
+        return " to ".join(self.show(end) if value else self.show_difference(end, sign=True) for end in usual)
+
+    def show_least(self, value: float, *, sign: bool = True) -> str:
         """Return a proven difference, rounded down."""
-        return self.show_difference(rounded_down(value))
+        return self.show_difference(rounded_down(value), sign=sign)
 
     def guardrail_answers(self) -> tuple[str, ...]:
         """Return the state of each guardrail for the recommended policy, or for the candidates that violate one."""
