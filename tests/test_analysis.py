@@ -64,7 +64,9 @@ def test_a_result_answers_in_the_names_of_the_data(result):
     assert result.certified
     assert result.epsilon <= 0.4
     assert result.alarms == ()
-    assert result.answer.splitlines()[0] == "Use the rule below, which gives different people 2 different actions."
+    first = result.answer.splitlines()[0]
+    assert first.startswith("Recommendation: use the rule below. With 95 % confidence it raises the mean bought by at")
+    assert "over plain (estimate" in first
     assert "plain" in result.answer
     assert "bought" in result.answer
     assert repr(result).endswith(result.answer)
@@ -141,11 +143,11 @@ def test_saving_needs_no_class_either(result, tmp_path):
 
 def test_a_frame_a_file_and_the_command_give_the_same(result, frame, tmp_path, command):
     pa.csv.write_csv(frame, tmp_path / "test.csv")
-    by_file = pb.certify(tmp_path / "test.csv", "trees:depth=1", **ASKED)
-    flags = ("--action", "variant", "--reward", "bought", "--split", "uniform", "--epsilon", 0.4)
+    by_file = pb.certify(tmp_path / "test.csv", "trees:depth=1", control="plain", **ASKED)
+    flags = ("--action", "variant", "--reward", "bought", "--split", "uniform", "--control", "plain", "--epsilon", 0.4)
     _, out, _ = command("certify", tmp_path / "test.csv", "--policies", "trees:depth=1", *flags, "--json")
     assert by_file.certificate.to_json() == result.certificate.to_json()
-    assert {**json.loads(out), "control": None} == json.loads(json.dumps(by_file.to_json()))
+    assert json.loads(out) == json.loads(json.dumps(by_file.to_json()))
 
 
 def test_rows_that_are_streamed_have_all_that_others_have(frame, tmp_path):
@@ -166,7 +168,8 @@ def test_rows_that_are_streamed_have_all_that_others_have(frame, tmp_path):
 def test_evaluate_reads_frames_and_takes_names(result, frame):
     always = pb.evaluate(frame, "plain", **COLUMNS)
     rule = frame.append_column("ours", pa.array(["plain"] * len(frame)))
-    assert pb.evaluate(rule, "column:ours", **COLUMNS).value.estimate == pytest.approx(always.value.estimate, abs=0.01)
+    # Another column changes the order of rows, and so which of them tune the stakes.
+    assert pb.evaluate(rule, "column:ours", **COLUMNS).value.estimate == pytest.approx(always.value.estimate, abs=0.05)
     assert pb.evaluate(frame, result.policy, **COLUMNS).value.estimate > always.value.estimate
     assert pb.evaluate(frame, result, **COLUMNS).to_json() == result.worth.to_json()
     fresh = pb.evaluate(shop(seed=2), result, **COLUMNS)
@@ -217,4 +220,4 @@ def test_notes_stand_before_the_answer_of_a_report(tmp_path):
     for name in ("report.html", "report.md"):
         found.report(tmp_path / name)
         page = (tmp_path / name).read_text()
-        assert page.index("Note: ") < page.index("With the rule")
+        assert page.index("Note: ") < page.index("Recommendation: ")

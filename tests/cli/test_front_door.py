@@ -49,7 +49,8 @@ def test_from_a_csv_to_a_report(run, test_csv, tmp_path):
     assert code == 0
     got = json.loads(out)
     assert got["control"] == "plain"
-    assert "over the control, plain, the rule gains +" in got["answer"][1]
+    assert "over plain (estimate +" in got["answer"][0]
+    assert got["improvement"]["recommended"] == "rule"
     lines = [line.split(",") for line in test_csv.read_text().splitlines()[1:]]
     for arm in got["arms"]:
         mine = [int(line[5]) for line in lines if line[3] == arm["action"]]
@@ -307,7 +308,7 @@ def test_every_option_that_takes_a_rate_takes_percent():
     found = set()
     for command in commands_of(app):
         for name, hint in get_type_hints(inspect.unwrap(command), include_extras=True).items():
-            if name in RATES:
+            if name in RATES and not (name == "guardrail" and command.__name__ == "certify_log"):  # there, a sentence
                 found.add(name)
                 (option,) = hint.__metadata__
                 assert option.parser("5%") == option.parser("1/20") == pytest.approx(0.05), (command.__name__, name)

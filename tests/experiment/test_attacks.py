@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -186,7 +187,9 @@ def cheated(folder, monkeypatch, share, **options):
     stay = assignments._stay_held
 
     def chosen(drawn, units, known):
-        return stay(drawn, units, known) | (np.arange(len(units)) < share * len(units))
+        held = stay(drawn, units, known)
+        held[np.flatnonzero(~held)[: math.ceil(share * len(units))]] = True  # people who were not drawn
+        return held
 
     monkeypatch.setattr(assignments, "_stay_held", chosen)
     experiment = Experiment.create(folder / "e.db", protocol(holdout=0.02, **options))
