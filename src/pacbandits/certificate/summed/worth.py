@@ -47,6 +47,7 @@ MAX_SCORE = 2.0**20  # of a row; larger ones are cut to this in centres and esti
 # at most 2^100, its logarithm at most 70. The fraction of log-wealth is summed separately, in `REST_BITS`.
 SPARE_BITS = 8
 SIGNS = (1.0, -1.0)
+MAX_ALL_EXPERTS = 5  # all of which are used; of more, the promising ones
 MAX_JUDGED_ROWS = 2**13  # early rows by which the experts to use are chosen
 
 
@@ -193,7 +194,9 @@ class SummedWeighing:
         centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
         self._estimates = scores @ bets.units / (bets.units @ seen)
         everyone = np.array([bets.stakes(expert) for expert in range(len(bets))])
-        used = promising(setting.early, setting, decided, everyone, self._estimates, needed=needed)
+        used = np.arange(len(everyone))
+        if len(everyone) > MAX_ALL_EXPERTS:
+            used = promising(setting.early, setting, decided, everyone, self._estimates, needed=needed)
         self._stakes, self._shares = everyone[used], np.array(stakes.shares)[used]
         bounds = BoundSums(setting, decided, n_actions, centres, self._stakes, bits)
         self._wealth = _wealth_of(engine.ask(source, bounds, what="bounding how good the policy is"), bits)
