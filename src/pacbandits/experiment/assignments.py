@@ -18,11 +18,14 @@ from pacbandits.experiment.assignment_records import (
     Outcome,
     Recorded,
     Report,
+    draw_nonce,
+    id_of,
+    is_id,
+    row_in,
 )
 from pacbandits.experiment.database import Connection, Contradiction, NotCollecting, UnknownAssignment
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.ids import draw_nonce, id_of, is_id, row_in
 from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
 from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD, AssignmentRow, Standing, check_unit
 
