@@ -24,7 +24,7 @@ import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.analysis import read_data
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.certificate import rounded_down
+from pacbandits.certificate.claim import rounded_down
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.records import Log, Policy
 from pacbandits.records.log import number_units

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacbandits.certificate import Bets, Certificate, Evidence, Ledger, make_certificate
-from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, FIXED, INEXACT, ROUNDS
+from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, INEXACT, ROUNDS
+from pacbandits.certificate.claim import FIXED
 from pacbandits.confidence import certificate_threshold, union_threshold
 from pacbandits.errors import InputError
 from pacbandits.policies import policy_from_json

@@ -10,9 +10,10 @@ from hypothesis import given
 
 import pacbandits as pb
 from pacbandits.certificate import Bets, Evidence, Ledger, in_blocks, make_certificate, worth_leading
-from pacbandits.certificate.certificate import ORDERED, ROUNDS, rounded_down, rounded_up
+from pacbandits.certificate.certificate import ORDERED, ROUNDS
 from pacbandits.certificate.certify import EXPERT_STAKES
 from pacbandits.certificate.choosing import lead_log
+from pacbandits.certificate.claim import rounded_down, rounded_up
 from pacbandits.certificate.conventions import block_ends, rearrange, settling_round, sizes_beforehand
 from pacbandits.certificate.leaders import NOBODY
 from pacbandits.certificate.ledger import plan_moves

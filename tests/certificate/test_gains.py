@@ -13,9 +13,10 @@ from scipy import stats
 
 import pacbandits as pb
 import pacbandits.certificate.certify as flow
-from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate, rounded_down
+from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
 from pacbandits.certificate.certify import Request, certify_rows
 from pacbandits.certificate.choosing import validated_class
+from pacbandits.certificate.claim import rounded_down
 from pacbandits.certificate.content_order import order_by_content
 from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.summed.limits import RowLimits

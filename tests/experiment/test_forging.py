@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.certificate import BETS_FIXED, FIXED, LED, ROUNDS
+from pacbandits.certificate.certificate import BETS_FIXED, LED, ROUNDS
+from pacbandits.certificate.claim import FIXED
 from pacbandits.experiment.assignment_records import AssignmentRequest
 from pacbandits.experiment.audit import (
     _wrong_people,

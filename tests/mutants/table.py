@@ -361,7 +361,7 @@ THRESHOLDS = (
     ),
     Mutant(
         "the least claim is rounded down",
-        "certificate/certificate.py",
+        "certificate/claim.py",
         "{math.ceil(whole",
         "{math.floor(whole",
         "certificate/test_certify.py::test_a_claim_is_never_rounded_down",
@@ -1083,7 +1083,7 @@ RECHECK = (
     ),
     Mutant(
         "a certificate may say what its figures do not",
-        "certificate/certificate.py",
+        "certificate/claim.py",
         "if one != other or isinstance(one, bool) != isinstance(other, bool):",
         "if False:",
         "certificate/test_certify.py::test_words_that_were_altered_are_refused",
@@ -2146,7 +2146,7 @@ EXPERIMENTS = (
     ),
     Mutant(
         "a headline rounds to the nearest",
-        "certificate/certificate.py",
+        "certificate/claim.py",
         "math.ceil(whole - 1e-12 * abs(whole))",
         "round(whole)",
         "test_report_answers.py::test_a_headline_rounds_to_the_safe_side",

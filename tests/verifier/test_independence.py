@@ -13,7 +13,7 @@ import pacbandits
 HOME = Path(pacbandits.__file__).parent
 # Modules of pacbandits.certificate that both sides may read: records, and constants that both agree on. By
 # `content_order` the record says whose certificate it is; the verifier has an order of its own.
-SHARED = {"certificate", "content_order", "conventions", "leaders", "learning_record", "summed.limits"}
+SHARED = {"certificate", "claim", "content_order", "conventions", "leaders", "learning_record", "summed.limits"}
 CHECKS = {"certificate.alarms", "certificate.check", "certificate.drift"}  # the look for drift
 CONTRACT = "The verifier imports nothing, directly or through others, that makes certificates"
 

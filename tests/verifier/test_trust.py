@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 import pacbandits as pb
-from pacbandits.certificate.certificate import ALIKE, APART, BEFORE, FIXED, ORDERED, SHUFFLED
+from pacbandits.certificate.certificate import ORDERED, SHUFFLED
+from pacbandits.certificate.claim import ALIKE, APART, BEFORE, FIXED
 from pacbandits.verifier.rule import CLASS_GIVEN
 from pacbandits.verifier.trust import sort_rest
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pacbandits.certificate.asymptotic import certify_asymptotically as certify_asymptotically
     from pacbandits.certificate.certificate import Bets as Bets
     from pacbandits.certificate.certificate import Certificate as Certificate
-    from pacbandits.certificate.certificate import Claim as Claim
     from pacbandits.certificate.certify import evaluate as evaluate
     from pacbandits.certificate.certify import measure_worth as measure_worth
+    from pacbandits.certificate.claim import Claim as Claim
     from pacbandits.certificate.conventions import in_blocks as in_blocks
     from pacbandits.certificate.conventions import worth_leading as worth_leading
     from pacbandits.certificate.leaders import Leaders as Leaders
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "asymptotic": ("AsymptoticCertificate", "certify_asymptotically"),
-    "certificate": ("Bets", "Certificate", "Claim"),
+    "certificate": ("Bets", "Certificate"),
+    "claim": ("Claim",),
     "certify": ("evaluate", "measure_worth"),
     "conventions": ("in_blocks", "worth_leading"),
     "leaders": ("Leaders",),

@@ -29,13 +29,13 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.alarms import look
-from pacbandits.certificate.certificate import (
+from pacbandits.certificate.certificate import ORDERED, SHUFFLED
+from pacbandits.certificate.choosing import least_gap
+from pacbandits.certificate.claim import (
     ALIKE,
     APART,
     BEFORE,
     FIXED,
-    ORDERED,
-    SHUFFLED,
     Claim,
     check_asked,
     check_compared,
@@ -44,7 +44,6 @@ from pacbandits.certificate.certificate import (
     read_common,
     reading,
 )
-from pacbandits.certificate.choosing import least_gap
 from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.learning import LearntClass, learn_from_blocks, rows_that_bet
 from pacbandits.certificate.learning_record import Learning

@@ -15,17 +15,8 @@ import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.certificate.alarms import look
-from pacbandits.certificate.certificate import (
-    MODEL_GIVEN,
-    ONE_ACTION,
-    RULE,
-    Bets,
-    Certificate,
-    check_asked,
-    check_compared,
-    check_distance_or_best,
-    rounded_up,
-)
+from pacbandits.certificate.certificate import MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate
+from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
 from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.learning import LearntClass, learn_arranged

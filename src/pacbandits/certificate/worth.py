@@ -14,15 +14,8 @@ from scipy.special import ndtri
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
-from pacbandits.certificate.certificate import (
-    ORDERED,
-    ROUNDS,
-    SHUFFLED,
-    UNITS_SHUFFLED,
-    Certificate,
-    ToldOfLog,
-    basic_assumptions,
-)
+from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
+from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.certificate.ledger import plan_moves
 from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, tuned_stakes

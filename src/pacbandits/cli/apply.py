@@ -94,7 +94,7 @@ def apply_policy(
     pacbandits apply proof.json --sql - --draw draw_of_today
     pacbandits apply proof.json customers.csv --candidate "one action"[/]
     """
-    from pacbandits.certificate.certificate import rounded_up
+    from pacbandits.certificate.claim import rounded_up
     from pacbandits.report.document import ALARM
 
     exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
@@ -151,7 +151,8 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
 def _candidate(proof: Proof, name: str) -> tuple[DeployedPolicy, str]:
     """Return a candidate of the certificate by its name, and how it compares with the recommended one, in words."""
     from pacbandits.certificate import Certificate
-    from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, rounded_down
+    from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE
+    from pacbandits.certificate.claim import rounded_down
     from pacbandits.policies.trees.tree_policy import TreePolicy
     from pacbandits.records.policy import call
 

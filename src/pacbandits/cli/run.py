@@ -252,7 +252,7 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     """Show a progress bar on standard error: rounds, samples, certified ε or the best policy, time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from pacbandits.certificate.certificate import rounded_up
+    from pacbandits.certificate.claim import rounded_up
     from pacbandits.progress import heard_by
 
     columns = (

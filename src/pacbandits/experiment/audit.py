@@ -12,17 +12,17 @@ from scipy.special import bdtr, bdtrc
 
 from pacbandits.algorithms import make_algorithm
 from pacbandits.arrays import BoolArray, IntArray, as_read
-from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, CAP_SHARE, FIXED, LED, ROUNDS, Certificate
+from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, CAP_SHARE, LED, ROUNDS, Certificate
+from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of
-from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, linked
+from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, hash_seed, linked
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.exported_record import Record as Record
 from pacbandits.experiment.exported_record import SealedTerms, contexts_of
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
-from pacbandits.experiment.protocol import hash_seed
 from pacbandits.experiment.rounds import Round
 from pacbandits.experiment.stored_rows import NEVER, OUTCOME_KINDS, AssignmentRow, EntryRow, OutcomeRow, spell
 from pacbandits.policies.base import PolicyClass

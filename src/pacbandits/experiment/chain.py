@@ -17,6 +17,9 @@ import struct
 from hashlib import blake2b, sha256
 from typing import Any
 
+from pacbandits.arrays import plain_number
+from pacbandits.schema import Json
+
 BEGINNING = bytes(32)
 MARK_BYTES = 16
 ASSIGNMENT, OUTCOME, ENTRY = b"a", b"o", b"e"
@@ -69,3 +72,22 @@ def linked(head: bytes, kind: bytes, record: bytes) -> bytes:
 def canonical(body: Any) -> str:
     """Return the canonical JSON text of a value."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def publish(protocol: Json) -> Json:
+    """Return a protocol in JSON with a hash instead of its seed."""
+    if "seed" not in protocol:
+        return protocol
+    shown = {name: value for name, value in protocol.items() if name != "seed"}
+    return shown | {"seed_sha256": hash_seed(str(protocol["seed"]))}
+
+
+def hash_seed(seed: str) -> str:
+    """Return a commitment to a seed: it lets others check the seed once disclosed, and does not reveal a random one."""
+    return sha256(f"pacbandits seed {seed}".encode()).hexdigest()
+
+
+def digest_published(protocol: Json) -> str:
+    """Return the digest of a protocol in JSON, the same whether it holds the seed or its hash."""
+    written = json.dumps(publish(protocol), sort_keys=True, separators=(",", ":"), default=plain_number)
+    return sha256(written.encode("utf-8")).hexdigest()

@@ -11,9 +11,9 @@ import numpy as np
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.checks import path_of, texts
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.chain import MARK_BYTES
+from pacbandits.experiment.chain import MARK_BYTES, digest_published
 from pacbandits.experiment.draws import DRAWINGS
-from pacbandits.experiment.protocol import REHEARSED, LateRule, digest_published, spell_remarks
+from pacbandits.experiment.protocol import REHEARSED, LateRule, spell_remarks
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
 from pacbandits.experiment.stored_rows import (
     EXPORTED,

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import Literal, cast
 
 import numpy as np
 
 from pacbandits.algorithms import find_algorithm, list_profiles, make_algorithm, profile_of
-from pacbandits.arrays import as_read, plain_number
+from pacbandits.arrays import as_read
 from pacbandits.certificate import Learning
 from pacbandits.checks import flag, instance, number, settle, shown, text, texts, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawal_part
 from pacbandits.errors import InputError, count_of, nearest, plain
+from pacbandits.experiment.chain import digest_published, publish
 from pacbandits.experiment.draws import DRAWINGS, Drawing
 from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
 from pacbandits.planning.study_plan import StudyPlan
@@ -695,22 +694,3 @@ def spell_remarks(late: LateRule, visits: str, holdout: float, standard: str) ->
     if holdout:
         found.append(f"{100 * holdout:g} % of units always get '{plain(standard)}' and do not count")
     return tuple(found)
-
-
-def publish(protocol: Json) -> Json:
-    """Return a protocol in JSON with a hash instead of its seed."""
-    if "seed" not in protocol:
-        return protocol
-    shown = {name: value for name, value in protocol.items() if name != "seed"}
-    return shown | {"seed_sha256": hash_seed(str(protocol["seed"]))}
-
-
-def hash_seed(seed: str) -> str:
-    """Return a commitment to a seed: it lets others check the seed once disclosed, and does not reveal a random one."""
-    return sha256(f"pacbandits seed {seed}".encode()).hexdigest()
-
-
-def digest_published(protocol: Json) -> str:
-    """Return the digest of a protocol in JSON, the same whether it holds the seed or its hash."""
-    canonical = json.dumps(publish(protocol), sort_keys=True, separators=(",", ":"), default=plain_number)
-    return sha256(canonical.encode("utf-8")).hexdigest()

@@ -15,15 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from pacbandits.arrays import FloatArray, floats
-from pacbandits.certificate.certificate import (
-    APART,
-    BEFORE,
-    MAX_STORED_MAGNITUDE,
-    Claim,
-    check_follows,
-    read_common,
-    reading,
-)
+from pacbandits.certificate.claim import APART, BEFORE, MAX_STORED_MAGNITUDE, Claim, check_follows, read_common, reading
 from pacbandits.confidence import check_delta, check_noise
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, check_shape, floats, floats_or_missing, integers
 from pacbandits.checks import instance, settle, texts
-from pacbandits.errors import ROW, InputError, RowError, count_of, nearest, plain
+from pacbandits.errors import ROW, InputError, RowError, count_of, plain
 from pacbandits.records import log as late
 from pacbandits.records import parquet
 from pacbandits.records.columns import Columns, pop_floats, pop_integers, pop_matrix, pop_numbers_or_missing
@@ -26,7 +26,7 @@ from pacbandits.records.metrics import (
     AnyMetric,
     MetricSpec,
     check_metric_values,
-    metric_columns,
+    kept_values,
     metric_rewards,
     pop_stored_metrics,
     read_metrics,
@@ -469,13 +469,6 @@ class Log:
 
         ratio: for a ratio of two columns, the number c at which it is tested: the reward is then numerator − c ·
             denominator, whose mean is above 0 where the ratio of means is above c.
-
-        >>> import pacbandits as pb
-        >>> people = pb.Contexts.of([[20], [40]], names=["age"])
-        >>> rest = {"metrics": ["returned", ("minutes", 0, 600)], "metric_values": [[0, 0.5], [1, 0.1]]}
-        >>> log = pb.Log.of(people, actions=[0, 1], rewards=[1, 0], propensities=[[0.5, 0.5], [0.2, 0.8]], **rest)
-        >>> log.for_metric("minutes").rewards, log.for_metric("minutes").reward_range
-        (array([0.5, 0.1]), (0.0, 600.0))
         """
         rewards, ends = metric_rewards(self.metrics, self.metric_values, name, ratio=ratio)
         return replace(self.only_metrics(()), rewards=rewards, reward_range=ends)
@@ -485,12 +478,7 @@ class Log:
         listed = read_metrics(metrics)
         if listed == self.metrics:
             return self
-        if lost := [metric.spelt for metric in listed if metric not in self.metrics]:
-            known = [metric.spelt for metric in self.metrics]
-            raise InputError(f"'{plain(lost[0])}' is no metric of the log{nearest(lost[0], known)}")
-        columns = metric_columns(self.metrics)
-        places = [columns.index(column) for column in metric_columns(listed)]
-        values = None if self.metric_values is None or not listed else self.metric_values[:, places]
+        values = kept_values(self.metrics, self.metric_values, listed)
         return replace(self, metrics=listed, metric_values=values)
 
     @classmethod

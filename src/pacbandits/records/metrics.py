@@ -188,6 +188,18 @@ def check_metric_values(
     return listed, given
 
 
+def kept_values(
+    metrics: tuple[AnyMetric, ...], values: FloatArray | None, kept: tuple[AnyMetric, ...]
+) -> FloatArray | None:
+    """Return the values (n, columns) of some of the metrics of a log; values (n, columns): of all."""
+    if lost := [metric.spelt for metric in kept if metric not in metrics]:
+        known = [metric.spelt for metric in metrics]
+        raise InputError(f"'{plain(lost[0])}' is no metric of the log{nearest(lost[0], known)}")
+    columns = metric_columns(metrics)
+    places = [columns.index(column) for column in metric_columns(kept)]
+    return None if values is None or not kept else values[:, places]
+
+
 def find_metric(metrics: Iterable[AnyMetric], name: str) -> AnyMetric:
     """Return the metric of this name."""
     known = {metric.name: metric for metric in metrics}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pacbandits.certificate.certificate import rounded_up
+from pacbandits.certificate.claim import rounded_up
 from pacbandits.errors import one_line
 from pacbandits.experiment.protocol import spell_duration
 from pacbandits.report.document import Block, Code, Document, Section, Table, Text

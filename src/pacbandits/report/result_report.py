@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
-from pacbandits.certificate.certificate import CONTROL, Candidate, Improvement, count_words, rounded_up
+from pacbandits.certificate.certificate import CONTROL, Candidate, Improvement, count_words
+from pacbandits.certificate.claim import rounded_up
 from pacbandits.certificate.worth import Interval, constant_action
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pacbandits.certificate.certificate import rounded_up
+from pacbandits.certificate.claim import rounded_up
 from pacbandits.complexity import Complexity, Law
 from pacbandits.design import Solution
 from pacbandits.errors import count_of

@@ -12,15 +12,8 @@ import numpy as np
 from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.alarms import by_gravity
-from pacbandits.certificate.certificate import (
-    KEPT,
-    VIOLATED,
-    Candidate,
-    GuardedMetric,
-    Improvement,
-    rounded_down,
-    rounded_up,
-)
+from pacbandits.certificate.certificate import KEPT, VIOLATED, Candidate, GuardedMetric, Improvement
+from pacbandits.certificate.claim import rounded_down, rounded_up
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.errors import count_of, one_line, plain

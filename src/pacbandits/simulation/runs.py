@@ -13,7 +13,7 @@ import numpy as np
 
 from pacbandits.algorithms import make_algorithm
 from pacbandits.arrays import as_read
-from pacbandits.certificate.certificate import Claim
+from pacbandits.certificate.claim import Claim
 from pacbandits.checks import function, instance, path_of, random_numbers
 from pacbandits.confidence import check_delta, check_epsilon
 from pacbandits.engines.dask import DaskEngine

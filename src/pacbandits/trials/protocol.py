@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray, floats
-from pacbandits.certificate.certificate import Claim
+from pacbandits.certificate.claim import Claim
 from pacbandits.checks import flag, instance, settle, whole_number
 from pacbandits.confidence import check_epsilon
 from pacbandits.errors import InputError, plain

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray, as_read
-from pacbandits.certificate.certificate import Certificate, ToldOfLog, leaders_to_json
+from pacbandits.certificate.certificate import Certificate, leaders_to_json
+from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
 from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
 from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, recommended_part, start_part

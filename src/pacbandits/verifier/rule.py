@@ -19,7 +19,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import CAP_SHARE, MODEL_GIVEN, RULE, Certificate, ToldOfLog
+from pacbandits.certificate.certificate import CAP_SHARE, MODEL_GIVEN, RULE, Certificate
+from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.conventions import (
     DOUBT_STANDARD_ERRORS,
     EXPERT_STAKES,

@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pacbandits.certificate.certificate import (
-    ALIKE,
-    APART,
     ASSUMPTIONS,
-    BEFORE,
     BETS_FIXED,
-    FIXED,
     INEXACT,
     LED,
     MODEL_GIVEN,
@@ -25,8 +21,8 @@ from pacbandits.certificate.certificate import (
     UNITS_SHUFFLED,
     UNITS_VALUE,
     Certificate,
-    Claim,
 )
+from pacbandits.certificate.claim import ALIKE, APART, BEFORE, FIXED, Claim
 from pacbandits.certificate.leaders import SINGLE_MOVING
 from pacbandits.records.log import KNOWN_REMARK
 from pacbandits.verifier.rule import CLASS_GIVEN, LEARNT_ELSEWHERE, TRIAL_TOLD
