@@ -220,14 +220,14 @@ READ = ("--action", "variant", "--reward", "converted", "--split", "uniform", "-
 def test_the_command_takes_restrictions_and_tells_what_the_policy_costs(command, table, tmp_path) -> None:
     asked = ("--max-treated", "0.3", "--control", "none", "--never", "call: age <= 42", "--epsilon", "0.9")
     proof = tmp_path / "proof.json"
-    code, out, _ = command("certify", table, *READ, *asked, "--certificate", proof, "--json")
+    code, out, _ = command("certify", table, *READ, *asked, "--best-only", "--certificate", proof, "--json")
     assert code == 0
     told = json.loads(out)
     assert told["learning"]["spec"] == "trees:depth=1,bins=8,costs=1/1/0,budget=0.3,never=0:age<=42,fallback=2"
     assert told["price"]["budget"] == 0.3
     assert told["price"]["limited"] == ["call", "email"]
     assert "of the trees that treat at most 30 % of the 987 contexts that were known" in told["claim"]
-    assert told["price"]["cost"] == pytest.approx(0.3, abs=0.05)
+    assert 0.2 < told["price"]["cost"] <= 0.35
     code, out, _ = command("verify", proof, table)
     assert code == 0
     out = " ".join(out.split())

@@ -19,7 +19,7 @@ PLAN = ("plan", "nowhere.csv", "--actions", 2, "--baseline", 0.3, "--epsilon", 0
     ("options", "words"),
     [
         (("--engine", "dusk"), "there is no engine 'dusk'; did you mean 'dask'? (known: dask, threads)"),
-        (("--engine", "cuda"), "--engine threads or dask, not cuda"),
+        (("--engine", "cuda"), "simulations run with --engine threads or dask, not cuda"),
         (("--scheduler", "tcp://head:8786"), "--scheduler is the address of a Dask cluster; add --engine dask"),
         (("--engine", "dask", "--workers", 0), "--workers must be 1 or more, got 0"),
     ],

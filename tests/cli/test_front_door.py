@@ -267,7 +267,7 @@ def test_actions_of_other_names_are_not_taken_for_the_policys(run, test_csv, cha
 @pytest.mark.thorough
 def test_the_answer_comes_first_and_what_is_proven_does_not_depend_on_what_was_asked(run, test_csv):
     out = run("certify", test_csv, *ASKED)[1]
-    assert out.startswith("Use the rule below")
+    assert out.startswith("Recommendation: use the rule below")
     found = {
         epsilon: json.loads(run("certify", test_csv, *ASKED, "--epsilon", epsilon, "--json")[1])["certified_epsilon"]
         for epsilon in ("0.9", "0.02")

@@ -98,7 +98,7 @@ def test_scenarios_from_a_file_simulated_with_everything_written(run, customers,
     more = ("--figure", files["png"], "--report", files["html"], "--out", files["json"])
     code, out, err = run(*asked, *more)
     assert code == 0, err
-    assert "quick answer:" in err
+    assert "quick answer (median number of users): " in err
     words, page = flat(out), files["html"].read_text()
     assert files["png"].read_bytes().startswith(b"\x89PNG")
     for one in ("a clear winner", "reward that the trial costs"):
@@ -251,7 +251,7 @@ def test_a_trial_is_started_from_a_plan_and_compared_with_it(run, customers, sce
     for words, options in (
         ("no scenario 'winnner'", ("run", kept, "--scenario", "winnner")),
         ("--scenario needs a plan", ("run", "trees", "--scenario", "winner")),
-        ("is no plan", ("run", scenarios.with_suffix(".json"))),
+        ("is not a plan", ("run", scenarios.with_suffix(".json"))),
     ):
         scenarios.with_suffix(".json").write_text('{"format": "else"}')
         code, _, err = run(*options)

@@ -367,12 +367,8 @@ def log_of_table(
     rewards, truths = pop_rewards(table, cells, late=known is not None)
     played = pop_floats(table, "propensity", cells)
     propensities = _pop_propensities(table, each, labels, cells)
-    column = pop_least(table, cells)
-    if column is not None and options.least_propensity is not None:
-        raise InputError("there is a column 'least_propensity'; leave out --least-propensity")
-    least = column if propensities is None and column is not None else options.least_propensity
-    rounds = pop_integers(table, "round", cells)
-    repeats = pop_integers(table, "repeats", cells)
+    least = _declared_least(pop_least(table, cells), propensities, options)
+    rounds, repeats = (pop_integers(table, name, cells) for name in ("round", "repeats"))
     weighted = pop_weights(table)
     kept = (*(options.features or ()), *options.keep, *(() if blocks is None else (blocks.name,)))
     unnamed = leave_out_identifiers(table, coded=coded, keep=kept, counted=counted)
@@ -415,13 +411,27 @@ def log_of_table(
         measured=measured,
     )
     notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates, whole=whole is None))
-    log = _within(make_log(raw, options), about, options)
+    log = _in_order(_within(make_log(raw, options), about, options), blocks if counting else None, options, cells)
+    return replace(log, dates=dates, notices=notices)
+
+
+def _in_order(log: Log, blocks: Blocks | None, options: ReadingOptions, cells: CellNames) -> Log:
+    """Return a log with its counted blocks, if any, counted down; raise InputError if its rounds tell an order."""
     if options.order is not None and (log.rounds != log.rounds[0]).any():
         raise InputError("the log has rounds, which tell the order of its rows; leave out --order")
-    if counting and blocks is not None:
-        check_countable(log, time=options.time)
-        log = count_down(log, blocks, cells)
-    return replace(log, dates=dates, notices=notices)
+    if blocks is None:
+        return log
+    check_countable(log, time=options.time)
+    return count_down(log, blocks, cells)
+
+
+def _declared_least(
+    column: FloatArray | None, propensities: FloatArray | None, options: ReadingOptions
+) -> FloatArray | float | None:
+    """Return the declared minimum propensities: those of a column, or the option's."""
+    if column is not None and options.least_propensity is not None:
+        raise InputError("there is a column 'least_propensity'; leave out --least-propensity")
+    return column if propensities is None and column is not None else options.least_propensity
 
 
 def _by_block(

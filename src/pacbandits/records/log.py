@@ -467,8 +467,7 @@ class Log:
     def for_metric(self, name: str, *, ratio: float | None = None) -> Log:
         """Return the log with a metric as its reward, and no metrics.
 
-        ratio: for a ratio of two columns, the number c at which it is tested: the reward is then numerator − c ·
-            denominator, whose mean is above 0 where the ratio of means is above c.
+        ratio: for a ratio of two columns, the c at which it is tested: the reward is numerator − c · denominator.
         """
         rewards, ends = metric_rewards(self.metrics, self.metric_values, name, ratio=ratio)
         return replace(self.only_metrics(()), rewards=rewards, reward_range=ends)
@@ -523,9 +522,7 @@ class Log:
             known=None if known is None else np.asarray(known),
             least=None if least is None else floats(least, name="least propensities", shape=(n, None)),
             metrics=read_metrics(metrics),
-            metric_values=None
-            if metric_values is None
-            else floats_or_missing(metric_values, name="metric_values", shape=(n, None)),
+            metric_values=None if metric_values is None else np.asarray(metric_values),
         )
 
     @classmethod

@@ -282,18 +282,24 @@ def _add_keys(router: APIRouter, service: Service) -> None:
         ("DELETE", "/keys/{identity}", withdraw_any, "Withdraw any key", {200: shown, **READING}, {}),
         ("POST", "/keys/{identity}/rotate", rotate, "Rotate a key", {201: made, **STEERING}, body(RotationAsk)),
     )
-    for method, path, answer, summary, responses, extra in routes:
-        router.add_api_route(
-            path,
-            answer,
-            methods=[method],
-            status_code=201 if 201 in responses else 200,
-            summary=summary,
-            tags=["keys"],
-            responses=responses,
-            openapi_extra=extra,
-            response_model=None,
-        )
+    for route in routes:
+        _add_route(router, *route)
+
+
+def _add_route(
+    router: APIRouter, method: str, path: str, answer: Any, summary: str, responses: Any, extra: Json
+) -> None:
+    router.add_api_route(
+        path,
+        answer,
+        methods=[method],
+        status_code=201 if 201 in responses else 200,
+        summary=summary,
+        tags=["keys"],
+        responses=responses,
+        openapi_extra=extra,
+        response_model=None,
+    )
 
 
 def _seconds(lasting: str | None) -> float | None:
