@@ -42,8 +42,10 @@ def test_row_24_the_exclusion_algorithm_cycles_on_ties():
 
 def test_row_43_a_limit_on_the_score_itself_is_not_the_limit_that_the_steps_need():
     """`def:csc` maximises s subject to s ≤ l. A step maximises −Δ̂ + √V, V under a limit on Δ̂: of three policies the
-    middle one is best, no mixture of V and −Δ̂ is largest there, and no limit on V alone keeps Δ̂ small. In `c_csc` the
-    printed oracle at the value of π_i returns π_i: that π differ from π_i somewhere is not in the definition."""
+    middle one is best, no mixture of V and −Δ̂ is largest there, and a limit on V says nothing of Δ̂: it finds the
+    middle one if it happens to lie between its V and the next. Both sums in one score would do, for a Δ̂ of few levels.
+    In `c_csc` the printed oracle at the value of π_i returns π_i: that π differ from π_i somewhere is not in the
+    definition."""
     contexts, policies = Contexts.finite(1), Finite([[0], [1], [2]], n_actions=3)
     variances, gaps = np.array([[0.04, 1.0, 9.0]]), np.array([[0.0, 0.5, 3.0]])
     values = (-gaps + np.sqrt(variances))[0]
@@ -58,6 +60,8 @@ def test_row_43_a_limit_on_the_score_itself_is_not_the_limit_that_the_steps_need
     assert chosen(ours) == 1
     own = [constrained_argmax(policies, contexts, variances, budget=variances, limit=limit) for limit in (0.5, 50.0)]
     assert [chosen(policy) for policy in own] == [0, 2]  # as printed
+    coded = 10 * gaps / 0.5 + variances  # V < 10: the largest V at the largest gap of at most 2 · 0.5
+    assert chosen(constrained_argmax(policies, contexts, coded, budget=coded, limit=29.5)) == 1
     relaxed = relaxed_argmax(policies, contexts, variances, budget=gaps, limit=1.0)  # argmaxes alone: a hull
     assert chosen(relaxed.policy) == 0
     assert relaxed.value < 1.0 < relaxed.bound

@@ -132,7 +132,7 @@ def walk_hull(
 
 
 # The two-score constrained argmax: exact if a class offers more than an argmax, relaxed otherwise. The paper's C-AMO
-# (`def:csc`) limits the very score that it maximises; its steps limit another (corrections, row 43).
+# (`def:csc`) limits the very score that it maximises; the steps here limit another (corrections, row 43).
 
 
 def constrained_argmax(
