@@ -36,7 +36,7 @@ from pacbandits.report.result_report import ladder, result_document
 from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
 from pacbandits.verifier.content_order import content_order
-from pacbandits.verifier.verify import ORDER_TRUSTED
+from pacbandits.verifier.verify import COUNT_TRUSTED, ORDER_TRUSTED
 
 NAMES = ("today", "new", "other")
 
@@ -468,6 +468,15 @@ def test_a_small_class_without_a_proof_of_gains_has_no_leaders(rows, options):
     found = certified(log, policies=single_actions(3), **options)
     assert (found.certificate.improvement, found.certificate.leaders) == (None, None)
     assert pb.verify(found.certificate, log, found.policies).good
+
+
+def test_the_order_of_a_stored_log_of_counted_blocks_is_taken_on_trust():
+    """Whoever stores such a log chooses the order; rows that were left out are missing, so it cannot be derived."""
+    log, _, _ = better()
+    stored = replace(log.take(np.argsort(log.rewards, kind="stable")), remarks=(COUNTED_ROWS,))
+    found = certified(stored, policies="trees:depth=0")
+    verdict = pb.verify(found.certificate, stored, found.policies)
+    assert COUNT_TRUSTED in verdict.trusted
 
 
 def test_false_verdicts_on_guardrails_are_rare():
