@@ -203,7 +203,9 @@ def verify(
         )
         if isinstance(certificate, Certificate) and certificate.shuffled:
             # A shuffle allows one analysis of a log whose end was planned, and this log has grown.
-            verdict = replace(verdict, trusted=(*verdict.trusted, f"{more}: it had been planned to end there"))
+            # Which rows these are depends on the file, if not the order in which they count.
+            words = f"{more}: it had been planned to end there, and nobody chose by rewards which rows stand first"
+            verdict = replace(verdict, trusted=(*verdict.trusted, words))
         else:
             verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))

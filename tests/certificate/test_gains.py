@@ -13,6 +13,7 @@ from scipy import stats
 
 import pacbandits as pb
 import pacbandits.certificate.certify as flow
+from pacbandits.certificate import choosing, conventions
 from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
 from pacbandits.certificate.certify import Request, certify_rows
 from pacbandits.certificate.choosing import validated_class
@@ -29,12 +30,14 @@ from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Log, Metric, Ratio
 from pacbandits.records.metrics import read_guardrail
+from pacbandits.records.row_order import COUNTED_ROWS
 from pacbandits.report.document import Intervals, Section
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.result_report import ladder, result_document
 from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
 from pacbandits.verifier.content_order import content_order
+from pacbandits.verifier.verify import COUNT_TRUSTED, ORDER_TRUSTED
 
 NAMES = ("today", "new", "other")
 
@@ -262,6 +265,21 @@ def test_a_restricted_class_has_no_single_action_as_a_candidate():
     assert [one.name for one in made.improvement.candidates] == [RULE]
 
 
+def test_a_leader_that_has_settled_is_not_chosen_again():
+    """Whoever is chosen later, the leader of the settled round stays; rows that it leads have no say."""
+    asked: list[int] = []
+
+    def choose(leader, number):
+        asked.append(number)
+        return TreePolicy(number % 3, 3)
+
+    people = Contexts.of(np.zeros((4, 1)))
+    choices = choosing.Choices([0.0, 256.0, 512.0, 1024.0, 2048.0], [1.25] * 5, choose, lambda number: people)
+    leaders = choosing.lead_rounds(choices, sizes=[256] * 5, spared=0, single=False, settled=2)
+    assert asked == [1, 2]
+    assert len(set(leaders.turns[2:])) == 1
+
+
 def test_the_size_of_a_rule_is_chosen_on_rows_that_did_not_choose_it():
     """Noise makes no rule; an effect that differs between people does."""
     people = draw(1000, 6).contexts
@@ -396,6 +414,85 @@ def test_forged_guardrails_are_refused(end):
     forged = replace(made, improvement=replace(made.improvement, candidates=changed))
     assert result.verify().good
     assert not pb.verify(forged, log, result.policies).good
+
+
+def read_again(made: Certificate) -> Certificate:
+    return Certificate.from_json(json.loads(json.dumps(made.to_json())))
+
+
+def test_a_violated_guardrail_cannot_be_hidden_by_wider_bounds(monkeypatch):
+    """Wider bounds are weaker claims, but they make a candidate that violates a guardrail the recommended one."""
+    log, _ = guarded()
+    options = {"policies": "trees:depth=0", "guardrails": (read_guardrail("harm <= control + 0.01"),)}
+    honest = certified(log, **options)
+    assert honest.certificate.improvement.chosen == CONTROL
+
+    def wider(*given, **more):
+        made = improve_on(*given, **more)
+        hidden = [replace(one, guarded=tuple(replace(r, low=-0.5) for r in one.guarded)) for one in made.candidates]
+        return replace(made, candidates=tuple(hidden))
+
+    monkeypatch.setattr(flow, "improve_on", wider)
+    forged = read_again(certified(log, **options).certificate)
+    assert forged.improvement.chosen != CONTROL
+    assert "is proven between" in pb.verify(forged, log, honest.policies).faults[0]
+
+
+def test_a_proven_gain_cannot_be_understated(monkeypatch):
+    """Control would be recommended, though a gain is proven."""
+    log, _, policies = better()
+
+    def less(*given, **more):
+        made = improve_on(*given, **more)
+        return replace(made, candidates=tuple(replace(one, low=-0.1) for one in made.candidates))
+
+    monkeypatch.setattr(flow, "improve_on", less)
+    forged = read_again(certified(log, policies=policies).certificate)
+    assert forged.improvement.chosen == CONTROL
+    assert "is proven, and the certificate has" in pb.verify(forged, log, policies).faults[0]
+
+
+def test_gains_by_the_rules_of_earlier_versions_are_refused(monkeypatch):
+    """These never proved gains: another order of rows, or another choice of leaders, would be a second attempt."""
+    log, _, policies = better()
+    with monkeypatch.context() as patch:
+        patch.setattr(conventions, "sorted_by_content", conventions.shuffled_by_number)
+        by_number = replace(certified(log, policies=policies).certificate, by_content=False)
+    assert "order of their contents" in pb.verify(read_again(by_number), log, policies).faults[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(choosing, "validated_class", lambda part, predictions, policies: policies)
+        lead = choosing.lead_rounds
+        patch.setattr(choosing, "lead_rounds", lambda one, **rest: lead(one._replace(cross_validated=False), **rest))
+        pruned = certified(log, policies=policies).certificate
+    assert "by cross-validation" in pb.verify(read_again(pruned), log, policies).faults[0]
+
+
+def test_that_rows_were_counted_is_not_taken_from_the_certificate(monkeypatch):
+    """It would hide that the order of the file is taken on trust, and the assumption that any order will do."""
+    log, _, policies = better()
+    monkeypatch.setattr(conventions, "sorted_by_content", conventions.shuffled_by_number)
+    by_number = replace(certified(log, policies=policies, improve=False).certificate, by_content=False)
+    assert ORDER_TRUSTED in pb.verify(read_again(by_number), log, policies).trusted
+    forged = read_again(by_number.with_remarks(COUNTED_ROWS))
+    assert "were counted in blocks, and the log does not" in pb.verify(forged, log, policies).faults[0]
+
+
+@pytest.mark.parametrize(("rows", "options"), [(600, {"single": True}), (200, {})])
+def test_a_small_class_without_a_proof_of_gains_has_no_leaders(rows, options):
+    """A single policy by rounds has no proof of gains, nor has a log in which nobody leads; both verify."""
+    log = replace(draw(rows, 5, lift=0.3), rounds=np.arange(rows) // 50)
+    found = certified(log, policies=single_actions(3), **options)
+    assert (found.certificate.improvement, found.certificate.leaders) == (None, None)
+    assert pb.verify(found.certificate, log, found.policies).good
+
+
+def test_the_order_of_a_stored_log_of_counted_blocks_is_taken_on_trust():
+    """Whoever stores such a log chooses the order; rows that were left out are missing, so it cannot be derived."""
+    log, _, _ = better()
+    stored = replace(log.take(np.argsort(log.rewards, kind="stable")), remarks=(COUNTED_ROWS,))
+    found = certified(stored, policies="trees:depth=0")
+    verdict = pb.verify(found.certificate, stored, found.policies)
+    assert COUNT_TRUSTED in verdict.trusted
 
 
 def test_false_verdicts_on_guardrails_are_rare():

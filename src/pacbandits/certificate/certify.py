@@ -17,7 +17,13 @@ from pacbandits.arrays import IntArray
 from pacbandits.certificate.alarms import look
 from pacbandits.certificate.certificate import MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
-from pacbandits.certificate.conventions import EXPERT_STAKES, FIRST_EPSILON, MAX_TRIED_DISTANCES, delta_part
+from pacbandits.certificate.conventions import (
+    EXPERT_STAKES,
+    FIRST_EPSILON,
+    MAX_TRIED_DISTANCES,
+    delta_part,
+    worth_leading,
+)
 from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
@@ -319,6 +325,8 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
             leaders = improvement.leaders
             kept = improvement.recommended is None
             part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))
+    if improvement is None and not worth_leading(policies):  # leaders of small classes are for gains alone
+        leaders, part = None, delta_part(policies, led=False)
     evidence = Evidence(
         facts,
         laid.ledger,

@@ -22,6 +22,7 @@ from pacbandits.errors import count_of
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Lottery, Policy, parts_of
+from pacbandits.records.row_order import COUNTED, says
 
 WEALTH_ROUNDING = 1e-6  # tolerance of a recomputed log-wealth, in nats, or relative to a larger one
 
@@ -78,6 +79,13 @@ def faults_on_sight(
     if c.epsilon > 0 and c.leaders is None and worth_leading(policies) and not c.by_rule:
         faults.append("a trial of a class as large as this one has leaders, and the certificate tells of none")
     faults.extend(f"the certificate does not say that it assumes: {w}" for w in log.assumed if w not in c.remarks)
+    counted = says(log.assumed, COUNTED)
+    if says(c.remarks, COUNTED) and not counted:  # that would hide whose word the order of rows is
+        faults.append("the certificate says that rows were counted in blocks, and the log does not")
+    if c.by_content and counted:
+        faults.append("rows of counted blocks stand in the order in which they were counted, not in one by contents")
+    if c.improvement is not None and c.shuffled and not (c.by_content or counted):
+        faults.append("gains over control are proven by rows in the order of their contents")
     rounds = len(counts)
     if len(c.bets.scales) != rounds:
         faults.append(f"bets were made for {len(c.bets.scales)} rounds, but the log has {rounds}")

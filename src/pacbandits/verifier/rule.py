@@ -196,6 +196,9 @@ def follow_rule(c: Certificate, rows: VerifiedRows, policies: PolicyClass) -> Fi
     if not faults and c.improvement is not None:
         for one in c.improvement.candidates:
             searched = policies if one.name == RULE else single_actions(rows.n_actions)
+            nested = one.leaders.settled is not None and bool(searched.simpler())
+            if one.leaders.cross_validated != nested:
+                faults.append(f"the size of the {one.name} is chosen by cross-validation where its leader settles")
             found = _wrong_leaders(one.leaders, c.bets.spared, rows, searched, by_early=one.name != RULE)
             faults, ties = [*faults, *found[0]], [*ties, *found[1]]
     elif not faults and c.leaders is not None:
@@ -222,8 +225,8 @@ def _wrong_choices(c: Certificate, rows: VerifiedRows, policies: PolicyClass, *,
             yield "the round from which on the leader stays is not the one that certify fixes in advance"
         if told.cross_validated and (told.settled is None or not policies.simpler()):
             yield "the size of a policy is chosen by cross-validation where its leader settles, in nested classes"
-        if c.improvement is not None and told.start != 0:
-            yield "the proof of a gain starts with the first leader"
+        if c.improvement is not None and (told.start != 0 or told.moving != LOTTERY_MOVING):
+            yield "the proof of a gain starts with the first leader, and is not for a single policy"
         if told.sizes != rows.sizes:
             yield "the sizes of rounds are not those that certify plans with"
 

@@ -46,6 +46,10 @@ _CHEATS = {
     TRIAL_TOLD: f"{RAN} could have chosen them after the rewards were seen",
 }
 NAMED = f"{CERTIFIED} could have called another class by that name (--contexts rebuilds it)"
+NAMED_BEFORE = (
+    f"control and guardrails, or that there are none, were named before the log was seen: {CERTIFIED} could have tried "
+    "others"
+)
 # What no log could show: how the world is, and what the claim is about.
 _WORLD = (ALIKE, APART, INEXACT, UNITS_ALIKE, UNITS_COME, UNITS_VALUE, UNITS_FIRST)
 
@@ -76,14 +80,16 @@ def _choices(claim: Claim) -> tuple[str, ...]:
     """Return which of several proofs at full δ was chosen, in words; nothing where there was no choice."""
     if not isinstance(claim, Certificate) or not claim.by_rule or claim.epsilon == 0:
         return ()
+    named = () if claim.improvement is None else (NAMED_BEFORE,)
     single = claim.leaders is not None and claim.leaders.moving == SINGLE_MOVING
     if not (claim.ordered or single):
-        return ()
+        return named
     options = [
         name for name, used in (("--ordered", claim.ordered and not claim.shuffled), ("--single", single)) if used
     ]
     used = f"by {' '.join(options)}" if options else "by default, without --ordered or --single"
     return (
+        *named,
         f"how to prove it ({used}) was chosen before the log was seen: each way has all of δ, and {CERTIFIED} could "
         "have tried them all",
     )

@@ -57,6 +57,10 @@ ORDER_TRUSTED = (
     "nobody chose the order of the rows in the file by their rewards: this certificate shuffled the numbers of rows, "
     "as earlier versions did; certify again, and the order of the file no longer matters"
 )
+COUNT_TRUSTED = (
+    "order and probabilities are those in which the rows of blocks were counted: that is derived again if the log is "
+    "read from the file of the trial (--block COLUMN), and not from a log that was stored after it"
+)
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,9 @@ def _with_rule(
     faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
     if c.by_content:
         checked = (*checked, ORDER_AGAIN)
-    elif c.shuffled and not says(c.remarks, COUNTED):  # the order of these is a part of how they were counted
+    elif c.shuffled and says(c.remarks, COUNTED):  # their order followed from rows that the log lacks
+        trusted = (*trusted, COUNT_TRUSTED)
+    elif c.shuffled:
         trusted = (*trusted, ORDER_TRUSTED)
     return replace(verdict, faults=faults, checked=checked, trusted=trusted)
 
