@@ -15,7 +15,7 @@ import pacbandits as pb
 import pacbandits.certificate.certify as flow
 from pacbandits.certificate import choosing, conventions
 from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate, rounded_down
-from pacbandits.certificate.certify import Request, certify_rows
+from pacbandits.certificate.certify import Request, certify_rows, measure_worth
 from pacbandits.certificate.choosing import validated_class
 from pacbandits.certificate.content_order import order_by_content
 from pacbandits.certificate.gains import improve_on
@@ -468,6 +468,16 @@ def test_a_small_class_without_a_proof_of_gains_has_no_leaders(rows, options):
     found = certified(log, policies=single_actions(3), **options)
     assert (found.certificate.improvement, found.certificate.leaders) == (None, None)
     assert pb.verify(found.certificate, log, found.policies).good
+
+
+def test_intervals_of_the_recommended_policy_allow_for_its_choice():
+    """It is one of three by the data: its intervals have its part of δ, and hold whichever it is."""
+    log, made, _ = better()
+    own, plain = measure_worth(made, log), measure_worth(replace(made, improvement=None), log)
+    part = recommended_part(control=made.improvement.recommended is None, candidates=2)
+    same = measure_worth(replace(made, improvement=None), log, delta=part * made.delta)
+    assert own.value.low < plain.value.low < plain.value.high < own.value.high
+    assert (own.value.low, own.value.high) == (same.value.low, same.value.high)
 
 
 def test_false_verdicts_on_guardrails_are_rare():
