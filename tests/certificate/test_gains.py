@@ -15,7 +15,7 @@ import pacbandits as pb
 import pacbandits.certificate.certify as flow
 from pacbandits.certificate import choosing, conventions
 from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
-from pacbandits.certificate.certify import Request, certify_rows
+from pacbandits.certificate.certify import Request, certify_rows, measure_worth
 from pacbandits.certificate.choosing import validated_class
 from pacbandits.certificate.claim import rounded_down
 from pacbandits.certificate.content_order import order_by_content
@@ -493,6 +493,16 @@ def test_the_order_of_a_stored_log_of_counted_blocks_is_taken_on_trust():
     found = certified(stored, policies="trees:depth=0")
     verdict = pb.verify(found.certificate, stored, found.policies)
     assert COUNT_TRUSTED in verdict.trusted
+
+
+def test_intervals_of_the_recommended_policy_allow_for_its_choice():
+    """It is one of three by the data: its intervals have its part of δ, and hold whichever it is."""
+    log, made, _ = better()
+    own, plain = measure_worth(made, log), measure_worth(replace(made, improvement=None), log)
+    part = recommended_part(control=made.improvement.recommended is None, candidates=2)
+    same = measure_worth(replace(made, improvement=None), log, delta=part * made.delta)
+    assert own.value.low < plain.value.low < plain.value.high < own.value.high
+    assert (own.value.low, own.value.high) == (same.value.low, same.value.high)
 
 
 def test_false_verdicts_on_guardrails_are_rare():

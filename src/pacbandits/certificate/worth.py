@@ -19,7 +19,7 @@ from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.certificate.ledger import plan_moves
 from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, tuned_stakes
-from pacbandits.confidence import certificate_threshold, check_delta
+from pacbandits.confidence import certificate_threshold, check_delta, recommended_part
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.policies.trees.tree_policy import TreePolicy
@@ -396,6 +396,9 @@ def measure_policy(
     if not math.isfinite(log_size):
         return None
     part = 1.0 if c.leaders is None else c.leaders.part(counts)
+    if c.improvement is not None:  # one of several policies, by the data: each has its part, as for the distance
+        kept = c.improvement.recommended is None
+        part *= recommended_part(control=kept, candidates=len(c.improvement.candidates))
     needed = certificate_threshold(log_size=log_size, delta=part * wrong / 2.0)
     stakes = stakes_for(rows, used, spared=c.bets.spared, nats=needed)
     if c.leaders is None:
