@@ -10,14 +10,13 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.errors import InputError
+from pacbandits.experiment.chain import digest_published, hash_seed
 from pacbandits.experiment.protocol import (
     MAX_CONTEXTS,
     ExperimentProtocol,
     Forecast,
     GuardrailRule,
     LateRule,
-    digest_published,
-    hash_seed,
     read_duration,
     spell_duration,
 )

@@ -22,7 +22,7 @@ import pytest
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
 from pacbandits.records.log import digest_contexts, digest_log
-from pacbandits.trials.saved_state import Entry, StateFile, entries_of
+from pacbandits.trials.saved_state import StateFile, StoredRound, entries_of
 from tests.trials.saving_cases import FINITE, TREES, beginning, led
 
 MAX_SECONDS = 30
@@ -198,7 +198,7 @@ def spoil_json(file, seeds):
         rng = random.Random(seed)
         number = rng.randrange(len(file.entries))
         changed = mutated(json.loads(file.entries[number].body), rng)
-        file.put(number, Entry(json.dumps(changed), file.entries[number].rows))
+        file.put(number, StoredRound(json.dumps(changed), file.entries[number].rows))
         file.check(seed)
 
 
@@ -216,7 +216,7 @@ def spoil_text(file, seeds):
         number = rng.randrange(len(file.entries))
         some = ["", "\x00", "\u202e", "[" * 5000, '"\\ud800"', "1" * 6000, "}", '{"a":']
         body, rows = file.entries[number]
-        file.put(number, Entry(junk_in(body, rng, some), rows))
+        file.put(number, StoredRound(junk_in(body, rng, some), rows))
         file.check(seed)
 
 
@@ -226,7 +226,9 @@ def spoil_rows(file, seeds):
         rng = random.Random(seed)
         number = rng.randrange(len(file.entries))
         body, rows = file.entries[number]
-        file.put(number, Entry(body, junk_in(rows, rng, [b"", b"\x00", b"\xff" * 4, rng.randbytes(3), rows[:50]])))
+        file.put(
+            number, StoredRound(body, junk_in(rows, rng, [b"", b"\x00", b"\xff" * 4, rng.randbytes(3), rows[:50]]))
+        )
         file.check(seed, same=False)
 
 
@@ -277,7 +279,7 @@ def spoil_columns(file, seeds):
             changed = pa.concat_tables([whole, whole.slice(0, 1)])
         table = io.BytesIO()
         pq.write_table(changed, table)
-        file.put(entry, Entry(body, table.getvalue()))
+        file.put(entry, StoredRound(body, table.getvalue()))
         file.check(seed, same=False)
 
 

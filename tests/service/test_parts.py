@@ -21,7 +21,7 @@ from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.heartbeats import beat, end, heartbeats
 from pacbandits.service import parts as watching
 from pacbandits.service.event_log import Journal, Meters
-from pacbandits.service.parts import Watch
+from pacbandits.service.parts import PartWatch
 from pacbandits.service.server import Supervised
 from tests.service.cases import refused, serving
 
@@ -170,7 +170,7 @@ def test_one_experiment_that_fails_blocks_no_other(tmp_path, monkeypatch, capfd)
     database = Database(tmp_path / "e.db", create=True)
     for name in ("a", "b"):
         Experiment.create(database, protocol(name=name))
-    stopped, advanced, report = threading.Event(), [], worker.Report()
+    stopped, advanced, report = threading.Event(), [], worker.WorkerReport()
 
     def advance(self):
         advanced.append(self.name)
@@ -197,6 +197,6 @@ def test_one_experiment_that_fails_blocks_no_other(tmp_path, monkeypatch, capfd)
 def test_watching_costs_little(tmp_path):
     """Parts are looked at once in a while, however often they are asked for."""
     database = Database(tmp_path / "e.db", create=True)
-    watch = Watch(database)
+    watch = PartWatch(database)
     assert watch.look() is watch.look()
     database.close()

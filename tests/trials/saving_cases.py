@@ -13,7 +13,7 @@ from pacbandits.problems import load_problem
 from pacbandits.records import Lottery
 from pacbandits.records.log import digest_log
 from pacbandits.trials.coda import Coda, Uniform
-from pacbandits.trials.saved_state import Entry, StateFile
+from pacbandits.trials.saved_state import StateFile, StoredRound
 
 KINDS = {"uniform": Uniform, "coda": Coda}
 
@@ -92,7 +92,7 @@ def forge(path, number, change, *, rows=None):
         if rows is not None:
             table = io.BytesIO()
             rows.write(table)
-        entries[number] = Entry(json.dumps(body), table.getvalue())
+        entries[number] = StoredRound(json.dumps(body), table.getvalue())
         file.replace(entries)
 
 

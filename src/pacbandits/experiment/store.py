@@ -124,7 +124,7 @@ def insert_many(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
 
 
 @dataclass
-class Seen:
+class SeenRecords:
     """What a process has seen of an experiment's event log, to notice that the database went back.
 
     sequence, head: number of records and head of the chain after its last transaction.
@@ -164,7 +164,7 @@ class StoredExperiment:
     encoder: Encoder
     pseudonymous: bool = False
     known_rounds: list[Round] = field(default_factory=list[Round])
-    seen: Seen = field(default_factory=Seen)
+    seen: SeenRecords = field(default_factory=SeenRecords)
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod

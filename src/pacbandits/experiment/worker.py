@@ -31,7 +31,7 @@ DATABASE_VARIABLE = "PACBANDITS_DATABASE"
 NICENESS = 10  # so that requests to the server have priority over designing
 
 
-class Report:
+class WorkerReport:
     """The worker's log, as JSON lines on standard error, and its counts, for its heartbeats."""
 
     def __init__(self) -> None:
@@ -61,11 +61,11 @@ def work(
     stopped: threading.Event,
     *,
     pause: float = PAUSE_SECONDS,
-    report: Report | None = None,
+    report: WorkerReport | None = None,
 ) -> None:
     """Advance all experiments, or only the one named, until `stopped` is set; an error in one blocks no other."""
     opened: dict[str, Experiment] = {}
-    report = report or Report()
+    report = report or WorkerReport()
     while not stopped.is_set():
         busy = False
         for one in database.names() if name is None else (name,):
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     with suppress(AttributeError, OSError):
         os.nice(NICENESS)
-    stopped, report = threading.Event(), Report()
+    stopped, report = threading.Event(), WorkerReport()
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
@@ -115,7 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 @contextmanager
-def _beating(database: Database, stopped: threading.Event, report: Report) -> Generator[None]:
+def _beating(database: Database, stopped: threading.Event, report: WorkerReport) -> Generator[None]:
     """Write heartbeats during the block, in a thread of their own: an analysis may take minutes."""
     identity, over = f"worker-{os.getpid()}-{secrets.token_hex(4)}", threading.Event()
 

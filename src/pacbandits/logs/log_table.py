@@ -22,7 +22,7 @@ from pacbandits.logs.blocks import (
 )
 from pacbandits.logs.raw_log import (
     MAX_ACTIONS,
-    Measured,
+    MeasuredMetrics,
     RawLog,
     Whole,
     check_denominators,
@@ -484,7 +484,7 @@ def _check_metric_there(metric: AnyMetric, name: str, table: Columns) -> None:
 
 def measure(
     outcomes: Columns, options: ReadingOptions, about: Fields, cells: CellNames, *, late: bool = False
-) -> Measured:
+) -> MeasuredMetrics:
     """Return the metrics of rows; outcomes: their columns, removed from the table by `take_metric_columns`.
 
     A file whose metadata list its metrics has all of these, and no others.
@@ -502,7 +502,7 @@ def measure(
         ranges = {(column.low, column.high) for column in metric.columns}
         if metric != told[metric.name] and ranges != {UNIT_RANGE}:
             raise InputError(f"the file itself tells the range of metric '{plain(metric.name)}'; leave out --metric")
-    return Measured(stored, values)
+    return MeasuredMetrics(stored, values)
 
 
 def _spell_actions(columns: Columns, name: str, path: Path) -> None:

@@ -267,7 +267,7 @@ def _refuse(given: FloatArray, row: int, low: float, high: float, *, stated: boo
     )
 
 
-class Measured(NamedTuple):
+class MeasuredMetrics(NamedTuple):
     """The metrics of rows, with the values (n, columns) of their columns in [0, 1], and remarks on these."""
 
     metrics: tuple[AnyMetric, ...] = ()
@@ -275,10 +275,12 @@ class Measured(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-NOT_MEASURED = Measured()
+NOT_MEASURED = MeasuredMetrics()
 
 
-def unit_metrics(columns: Columns, metrics: Sequence[AnyMetric], cells: CellNames, *, late: bool = False) -> Measured:
+def unit_metrics(
+    columns: Columns, metrics: Sequence[AnyMetric], cells: CellNames, *, late: bool = False
+) -> MeasuredMetrics:
     """Remove the columns of metrics from a table and return them scaled to [0, 1].
 
     late: whether some may be missing, with pending rewards.
@@ -305,10 +307,10 @@ def unit_metrics(columns: Columns, metrics: Sequence[AnyMetric], cells: CellName
                 f"the largest that they can be, as in --metric '{plain((wide if listed == metric else listed).spelt)}'"
             )
         scaled.append(given if (low, high) == UNIT_RANGE else (given - low) / (high - low))
-    return Measured(tuple(metrics), np.column_stack(scaled), tuple(remarks))
+    return MeasuredMetrics(tuple(metrics), np.column_stack(scaled), tuple(remarks))
 
 
-def check_denominators(measured: Measured) -> None:
+def check_denominators(measured: MeasuredMetrics) -> None:
     """Raise InputError if the denominator of a ratio is 0 in all rows."""
     columns = metric_columns(measured.metrics)
     for ratio in (metric for metric in measured.metrics if isinstance(metric, Ratio)):
@@ -389,7 +391,7 @@ class RawLog:
     units: IntArray | None = None
     known: IntArray | None = None
     whole: Whole | None = None
-    measured: Measured = NOT_MEASURED
+    measured: MeasuredMetrics = NOT_MEASURED
 
 
 def make_log(raw: RawLog, options: ReadingOptions) -> Log:

@@ -26,7 +26,7 @@ from pacbandits.service.gate import UNFORESEEN, Gate
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import HealthAnswer, ReadyAnswer, Refusal, refusal_of
 from pacbandits.service.open_experiments import Shelf
-from pacbandits.service.parts import Watch
+from pacbandits.service.parts import PartWatch
 from pacbandits.version import __version__
 
 DESCRIPTION = "Experiments on live traffic that end with a policy and a proof: who gets what, and what came of it."
@@ -110,7 +110,7 @@ async def _keep_looking(service: Service) -> None:
 
 def _health(service: Service) -> APIRouter:
     router = APIRouter(tags=["health"])
-    well, watch = {"status": "ok", "version": __version__}, Watch(service.shelf.database)
+    well, watch = {"status": "ok", "version": __version__}, PartWatch(service.shelf.database)
 
     async def healthy() -> Response:
         """Return 200 if the server runs."""

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from pacbandits.errors import one_line
 from pacbandits.experiment.failures import describe_failure
-from pacbandits.service.parts import Parts
+from pacbandits.service.parts import ServiceParts
 
 # The server log: one JSON object per line, without feature values and keys.
 
@@ -168,7 +168,7 @@ class Meters:
         """Count a reward by its outcome: recorded, repeated or late."""
         self._rewards.labels(outcome).inc()
 
-    def show(self, parts: Parts) -> None:
+    def show(self, parts: ServiceParts) -> None:
         """Set the metrics of the parts of the service."""
         for name, gauge in self._gauges.items():
             gauge.set(getattr(parts, name))

@@ -27,7 +27,7 @@ WORKER = "worker"
 
 
 @dataclass(frozen=True)
-class Parts:
+class ServiceParts:
     """The state of the parts; `faults` are those for which nothing can be stored, in words.
 
     The other fields are the values of metrics (`pacbandits.service.event_log.GAUGES`).
@@ -48,22 +48,22 @@ class Parts:
     analysis_lag_ratio: float = 1.0
 
 
-class Watch:
+class PartWatch:
     """Looks at the parts of a service, at most every KEEP_SECONDS."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._lock = database, threading.Lock()
         self._id = f"server-{os.getpid()}-{secrets.token_hex(4)}"
-        self._kept: tuple[float, Parts] | None = None
+        self._kept: tuple[float, ServiceParts] | None = None
 
-    def look(self) -> Parts:
+    def look(self) -> ServiceParts:
         """Return the parts; this writes a heartbeat, as only a write shows that writes succeed."""
         with self._lock:
             if self._kept is None or monotonic() > self._kept[0] + KEEP_SECONDS:
                 self._kept = monotonic(), self._look()
             return self._kept[1]
 
-    def _look(self) -> Parts:
+    def _look(self) -> ServiceParts:
         faults: list[str] = []
         free = self._free_bytes()
         if free < MIN_FREE_BYTES:
@@ -71,7 +71,7 @@ class Watch:
         try:
             skew = self._database.skew()
         except SQLAlchemyError as error:
-            return Parts((*faults, f"the database does not answer: {reason_of(error)}"), disk_free_bytes=free)
+            return ServiceParts((*faults, f"the database does not answer: {reason_of(error)}"), disk_free_bytes=free)
         try:
             beat(self._database, id=self._id, kind="server", body={})
         except (SQLAlchemyError, ClockSkew) as error:
@@ -80,9 +80,9 @@ class Watch:
         try:
             return self._counts(tuple(faults), skew=skew, free=free)
         except SQLAlchemyError as error:
-            return Parts((*faults, f"the database does not answer: {reason_of(error)}"), disk_free_bytes=free)
+            return ServiceParts((*faults, f"the database does not answer: {reason_of(error)}"), disk_free_bytes=free)
 
-    def _counts(self, faults: tuple[str, ...], *, skew: float, free: float) -> Parts:
+    def _counts(self, faults: tuple[str, ...], *, skew: float, free: float) -> ServiceParts:
         working = [one for one in heartbeats(self._database) if one.kind == WORKER]
         alive = [one for one in working if one.alive]
         s, k = tables.standings.c, tables.looks.c
@@ -94,7 +94,7 @@ class Watch:
         for row in rows:
             states[row.state] = states.get(row.state, 0) + 1
         warnings = () if alive or not going else ("no worker process runs, so that nothing is analysed",)
-        return Parts(
+        return ServiceParts(
             faults=faults,
             warnings=warnings,
             states=states,

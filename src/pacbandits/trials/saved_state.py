@@ -103,7 +103,7 @@ def load_state(
 # The file.
 
 
-class Entry(NamedTuple):
+class StoredRound(NamedTuple):
     """An entry of a file.
 
     body: JSON.
@@ -150,9 +150,9 @@ class StateFile:
                 c = stack.enter_context(_connected(path, "rw", patience_seconds))  # sqlite falls back to reading alone
             yield cls(path, c)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StoredRound]:
         """Return the entries in order, none for a new file; raise InputError for a damaged or foreign file."""
-        found, head = list[Entry](), ""
+        found, head = list[StoredRound](), ""
         with _attempt(self.path):
             query = "SELECT number, body, rows, digest FROM entries ORDER BY number"
             for number, body, rows, seal in () if self._is_new() else self.connection.execute(query):
@@ -160,10 +160,10 @@ class StateFile:
                 head = digest([head, body, rows]) if whole else ""
                 if not whole or seal != head:
                     raise _unusable(self.path, f"its entry {len(found)} was altered or damaged")
-                found.append(Entry(body, rows))
+                found.append(StoredRound(body, rows))
         return found
 
-    def replace(self, entries: Sequence[Entry], *, first: int = 0) -> None:
+    def replace(self, entries: Sequence[StoredRound], *, first: int = 0) -> None:
         """Replace the entries from the number `first` on, in one transaction; the file must be held."""
         with _attempt(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
@@ -270,7 +270,7 @@ def _reasoned() -> Generator[None]:
 
 def entries_of(
     algorithm: Trial, state: TrialState, *, first: int = 0, notes: Mapping[str, Any] | None = None
-) -> list[Entry]:
+) -> list[StoredRound]:
     """Return the entries of a state from the number `first` on; raise InputError if they could not be read again.
 
     notes: stored in entry 0.
@@ -280,7 +280,7 @@ def entries_of(
     if state.log is not None and state.log.repeats.max() >= MAX_REPEATS_OF_A_ROW:
         raise InputError(f"a row that occurred {state.log.repeats.max():.3g} times cannot be saved; at most 2^53 can")
     _check_model(state)
-    found = list[Entry]()
+    found = list[StoredRound]()
     for number in range(first, state.round_number + 1):
         file = io.BytesIO()
         if number == 0:
@@ -302,7 +302,7 @@ def entries_of(
         except (TypeError, ValueError, RecursionError) as error:
             words = "the state cannot be saved, as something in it has no form in JSON"
             raise InputError(f"{words}: {plain(error)}") from None
-        found.append(Entry(text, file.getvalue()))
+        found.append(StoredRound(text, file.getvalue()))
     return found
 
 
@@ -371,13 +371,13 @@ def _numbers(figures: Details) -> dict[str, float | int]:
 # The state of entries.
 
 
-def read_start(path: Path, entry: Entry) -> Fields:
+def read_start(path: Path, entry: StoredRound) -> Fields:
     """Return the fields of entry 0."""
     with usable(path):
         return Fields.read(parse_json(entry.body, name="its entry 0"), of="start")
 
 
-def read_rows(kind: type[Table], entry: Entry) -> Table:
+def read_rows(kind: type[Table], entry: StoredRound) -> Table:
     """Return the contexts or the log of an entry."""
     path = None
     try:
@@ -394,7 +394,7 @@ def read_rows(kind: type[Table], entry: Entry) -> Table:
 def replay(
     algorithm: Trial,
     state: TrialState,
-    rounds: Sequence[Entry],
+    rounds: Sequence[StoredRound],
     *,
     check: Callable[[TrialPlan, Log], None] | None = None,
 ) -> TrialState:

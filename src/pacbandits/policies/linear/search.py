@@ -267,7 +267,7 @@ _NEGLIGIBLE_LOG_WEIGHT = -30.0
 
 
 @dataclass(frozen=True, eq=False)
-class Metric:
+class SearchMetric:
     """H⁻¹ as a whole or (for crossed features) as two Kronecker factors.
 
     left (d, d): the whole, or (u, u): the factor of the columns.
@@ -278,7 +278,7 @@ class Metric:
     right: FloatArray | None
 
     @classmethod
-    def of(cls, rows: DistinctRows) -> Metric:
+    def of(cls, rows: DistinctRows) -> SearchMetric:
         few = rows.some(slice(None, None, -(-len(rows) // _METRIC_ROWS)))
         left, right = few.features.factors()
         return cls(_inverse(left), None if right is None else _inverse(right))
@@ -307,7 +307,7 @@ class Smooth:
 
     rows: DistinctRows
     scores: FloatArray
-    metric: Metric
+    metric: SearchMetric
 
     def fit(self) -> FloatArray:
         """Return the least-squares parameter (d,): scores, minus their mean in each row, regressed on the features."""
@@ -398,7 +398,7 @@ _MOST_POOL_ACTIONS = 2**23  # policies of one coefficient × rows: beyond, these
 _MOST_LISTED_PARAMETERS = 4096  # directions tried for constant policies
 
 
-def simple_parameters(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
+def simple_parameters(rows: DistinctRows, levels: int, metric: SearchMetric) -> IntArray:
     """Return zero, ± single coefficients, and nearly constant policies, by increasing Σ|θ_j|."""
     d = rows.dimension
     found = [np.zeros((1, d), dtype=np.int64), _constants(rows, levels, metric)]
@@ -408,7 +408,7 @@ def simple_parameters(rows: DistinctRows, levels: int, metric: Metric) -> IntArr
     return whole[np.lexsort((*whole.T[::-1], np.abs(whole).sum(axis=1)))]
 
 
-def _constants(rows: DistinctRows, levels: int, metric: Metric) -> IntArray:
+def _constants(rows: DistinctRows, levels: int, metric: SearchMetric) -> IntArray:
     """Return parameters (K, d) of constant policies, if the grid has them; for given φ, the nearest found."""
     z = rows.features.action_features
     if z is not None:
@@ -479,14 +479,14 @@ class Ground:
 
     rows: DistinctRows
     levels: int
-    metric: Metric
+    metric: SearchMetric
     slope: Slope
     pool: IntArray
     actions: Table
 
     @classmethod
     def of(cls, rows: DistinctRows, *, levels: int) -> Ground:
-        metric = Metric.of(rows)
+        metric = SearchMetric.of(rows)
         pool = simple_parameters(rows, levels, metric)
         actions = np.stack([act(rows, one).astype(compact(rows.n_actions)) for one in pool])
         return cls(rows, levels, metric, slope_of(rows), pool, actions)
