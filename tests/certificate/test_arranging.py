@@ -123,9 +123,9 @@ def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen(monkey
     assert len(made.leaders.policies) > 1  # or no weight had to move
     assert pb.verify(made, log, policies).good
     order = order_by_content(log)
-    flipped = log.rewards.copy()
-    flipped[order[settling_row(len(log)) :]] *= -1.0
-    flipped = replace(log, rewards=np.where(flipped < 0, 1.0 + flipped, flipped))
+    rewards, late = log.rewards.copy(), order[settling_row(len(log)) :]
+    rewards[late] = 1.0 - rewards[late]
+    flipped = replace(log, rewards=rewards)
     monkeypatch.setattr(conventions, "sorted_by_content", lambda given: given.take(order))  # other rewards, same order
     assert pb.certify(flipped, policies).certificate.leaders.policies == made.leaders.policies
 

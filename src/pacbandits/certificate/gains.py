@@ -59,7 +59,7 @@ def improve_on(
         policy, _ = choose(own, weights)
         decided = decide_led(policy, own, stakes, rows.counts)
         assert decided is not None
-        weighing, kind = rows.weigh(decided[0], stakes, model, needed=needed), Kind(against=control)
+        weighing, kind = rows.weigh(decided[0], stakes, model), Kind(against=control)
         low = max(weighing.wealth(kind).bound(needed) - decided[1], -1.0)
         estimate = min(max(weighing.estimate(kind), -1.0), 1.0)
         found.append(Candidate(name, policy, own, low=unit * low, estimate=unit * estimate))
@@ -93,7 +93,7 @@ def guard(
     assert decided is not None
     up = guardrail.margin if guardrail.side == "<=" else -guardrail.margin
     kind = Kind(against=control, times=1.0 + up if guardrail.relative else 1.0)
-    weighing, unit = own.weigh(decided[0], stakes, model, needed=needed), metric.high - metric.low
+    weighing, unit = own.weigh(decided[0], stakes, model), metric.high - metric.low
     # With V = low + unit · v, the difference V(q) − f V(c) is unit · (v(q) − f v(c)) + low (1 − f).
     shift = metric.low * (1.0 - kind.times)
     ends = (

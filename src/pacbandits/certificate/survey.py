@@ -201,7 +201,7 @@ class LogInMemory:
             return None
         return self.arranged(part, ordered=False, shuffle=False).set_apart(learnt.learning)
 
-    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> Weighing:
+    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel) -> Weighing:
         rounds = np.unique(self.facts.rounds, return_inverse=True)[1]
         # Leaders first, then the policies whose weight moves: the last bit of floats depends on the order.
         gains, losses = (decided._replace(shares=cut(decided.shares, 0.0)) for cut in (np.maximum, np.minimum))

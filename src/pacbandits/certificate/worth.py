@@ -241,8 +241,8 @@ class Weighable(Protocol):
         """Return the same rows in the same order with a metric as their reward."""
         ...
 
-    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> Weighing:
-        """Return the source of intervals; needed: the approximate log-wealth that a bound takes."""
+    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel) -> Weighing:
+        """Return the source of intervals."""
         ...
 
 
@@ -365,7 +365,7 @@ def evaluate_policy(rows: Weighable, policy: Chosen, *, delta: float = 0.05, mod
     needed = certificate_threshold(delta=wrong / 2.0)
     stakes = stakes_for(rows, used, spared=0, nats=needed)
     decided = Decided.always(policy, stakes.bets.units > 0)
-    weighing, by_round = rows.weigh(decided, stakes, used, needed=needed), rows.rows_by_round
+    weighing, by_round = rows.weigh(decided, stakes, used), rows.rows_by_round
     units, (low, high) = facts.units is not None, facts.reward_range
     order = (ROUNDS,) if rows.has_rounds else (ORDERED,) if rows.in_order else ()
     if rows.shuffled:
@@ -408,7 +408,7 @@ def measure_policy(
         if found is None:
             return None
         decided, slack = found
-    weighing = rows.weigh(decided, stakes, used, needed=needed)
+    weighing = rows.weigh(decided, stakes, used)
     sure = Confidence(
         wrong,
         log_size,

@@ -38,11 +38,10 @@ ASKED = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name fo
 
 
 def close(mine, theirs):
-    """Whether two intervals are the same, but that the first may be a little wider: not all of ten experts are used."""
+    """Whether two intervals are the same, but that the first may be a little wider."""
     assert mine.estimate == pytest.approx(theirs.estimate, abs=1e-6)
-    wider = 1e-5 + 0.05 * max(theirs.high - theirs.low, 0.0)
-    assert -1e-9 <= theirs.low - mine.low < wider
-    assert -1e-9 <= mine.high - theirs.high < wider
+    assert -1e-9 <= theirs.low - mine.low < 1e-5
+    assert -1e-9 <= mine.high - theirs.high < 1e-5
 
 
 @pytest.mark.thorough
@@ -106,7 +105,7 @@ def test_centres_are_of_earlier_rounds():
         surveyed = survey(LogSource(changed), engine=THREADS, spec=None, ordered=False, shuffle=False, limits=SMALL)
         decided = Decided.always(policy, np.ones(6, dtype=bool))
         stakes = Stakes(Bets((0.1,), (1.0,) * 6), (1.0,))
-        weighing = surveyed.weigh(decided, stakes, QUICK["model"], needed=3.0)
+        weighing = surveyed.weigh(decided, stakes, QUICK["model"])
         found.append(weighing._centres)
     np.testing.assert_array_equal(*found)
     assert np.abs(np.diff(found[0][0])).max() > 0.01

@@ -473,9 +473,9 @@ class Surveyed:
     def for_metric(self, name: str) -> Surveyed:
         raise InputError(f"guardrail on '{plain(name)}': guardrails need all rows in memory; leave out --engine")
 
-    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel, *, needed: float) -> SummedWeighing:
+    def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel) -> SummedWeighing:
         samples, setting = self.facts.samples, self.setting(model)
-        return SummedWeighing(self.source, setting, decided, stakes, engine=self.engine, samples=samples, needed=needed)
+        return SummedWeighing(self.source, setting, decided, stakes, engine=self.engine, samples=samples)
 
 
 def survey(

@@ -7,13 +7,12 @@ rounded down, by operations that a processor and a card have in common (`pacband
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.certificate.certificate import CAP_SHARE
 from pacbandits.certificate.intervals import (
     GROUP_ROWS,
@@ -40,15 +39,12 @@ from pacbandits.engines import Engine, Source, Sums
 from pacbandits.engines.cuda import Stretch
 from pacbandits.engines.cuda.aggregations import Betting, CardDecided, add_bounds, plain_scores
 from pacbandits.records import Log
-from pacbandits.rewards.base import some_rows
 
 MAX_SCORE = 2.0**20  # of a row; larger ones are cut to this in centres and estimates
 # Whole numbers have so many bits less than those of certificates, so that sums have room for 2^10 per row: a factor is
 # at most 2^100, its logarithm at most 70. The fraction of log-wealth is summed separately, in `REST_BITS`.
 SPARE_BITS = 8
 SIGNS = (1.0, -1.0)
-MAX_ALL_EXPERTS = 5  # all of which are used; of more, the promising ones
-MAX_JUDGED_ROWS = 2**13  # early rows by which the experts to use are chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +174,7 @@ class SummedWeighing:
         *,
         engine: Engine,
         samples: int,
-        needed: float,
     ) -> None:
-        """Compute the sums; needed: the approximate log-wealth that a bound takes, by which experts are chosen."""
         assert setting.early is not None
         bets = stakes.bets
         n_actions, bits = setting.early.n_actions, wealth_bits(samples) - SPARE_BITS
@@ -193,11 +187,8 @@ class SummedWeighing:
         rows = np.cumsum(seen) - seen
         centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
         self._estimates = scores @ bets.units / (bets.units @ seen)
-        everyone = np.array([bets.stakes(expert) for expert in range(len(bets))])
-        used = np.arange(len(everyone))
-        if len(everyone) > MAX_ALL_EXPERTS:
-            used = promising(setting.early, setting, decided, everyone, self._estimates, needed=needed)
-        self._stakes, self._shares = everyone[used], np.array(stakes.shares)[used]
+        self._stakes = np.array([bets.stakes(expert) for expert in range(len(bets))])
+        self._shares = np.array(stakes.shares)
         bounds = BoundSums(setting, decided, n_actions, centres, self._stakes, bits)
         self._wealth = _wealth_of(engine.ask(source, bounds, what="bounding how good the policy is"), bits)
         self._seen, self._centres = seen, centres
@@ -209,27 +200,3 @@ class SummedWeighing:
 
     def estimate(self, kind: Kind) -> float:
         return float(self._estimates[self._kinds[kind]])
-
-
-def promising(
-    early: Log, setting: ScoreSetting, decided: Decided, stakes: FloatArray, means: FloatArray, *, needed: float
-) -> IntArray:
-    """Return the experts whose bounds are among the best two of any kind and side, by their wealth on some early rows.
-
-    Leaving experts out only lowers the wealth of all together, so any choice of them is valid. stakes (K, rounds): λ.
-    means (kinds,): the estimates of θ.
-    """
-    some = early.take(some_rows(len(early), most=MAX_JUDGED_ROWS))
-    rows = setting.rows_at(some, some.rounds)
-    own, counted = decided.weights(some, rows.rounds)
-    n = float(setting.arrangement.counts[decided.counted].sum())
-    if not counted.any():
-        return np.arange(len(stakes))
-    bits = wealth_bits(math.ceil(rows.repeats.sum())) - SPARE_BITS
-    sums = tuple(np.zeros((len(means), len(SIGNS), len(stakes)), dtype=np.int64) for _ in range(3))
-    centres = np.repeat(means.clip(-1.0, 1.0)[:, None], setting.n_rounds, axis=1)
-    _add_bounds(rows, own, counted, stakes, centres, bits, sums)
-    wealth = _wealth_of(sums, bits)
-    per_row, stake = wealth / float(rows.repeats[counted].sum()), stakes.max(axis=1)
-    best = np.argsort(-(per_row - needed / n) / stake, axis=-1, kind="stable")[..., :2]
-    return np.unique(best)
