@@ -45,7 +45,7 @@ from pacbandits.policies.constraints import without_feature
 from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, check_log
-from pacbandits.records.metrics import Guardrail
+from pacbandits.records.metrics import Guardrail, check_denominators
 from pacbandits.records.policy import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model
 
@@ -101,6 +101,8 @@ class Request:
             action_number(self.control, log, of="--control")
         for rail in self.guardrails:
             rail.check(log.metrics)
+        if whole:
+            check_denominators(log.metrics, log.metric_values)
         restrictions, policies = self.restrictions if self.restrict is None else self.restrict(log), self.policies
         if restrictions is not None:
             if not isinstance(policies, str):

@@ -237,8 +237,8 @@ class Weighable(Protocol):
         """Return the predictions (n, A) for the early rows, each made before its round."""
         ...
 
-    def for_metric(self, name: str) -> Weighable:
-        """Return the same rows in the same order with a metric as their reward."""
+    def for_metric(self, name: str, *, ratio: float | None = None) -> Weighable:
+        """Return the same rows in the same order with a metric as their reward, as `Log.for_metric`."""
         ...
 
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel) -> Weighing:

@@ -200,9 +200,22 @@ def kept_values(
     return None if values is None or not kept else values[:, places]
 
 
+def check_denominators(metrics: tuple[AnyMetric, ...], values: FloatArray | None) -> None:
+    """Raise InputError if the denominator of a ratio is 0 in every row; values (n, columns): of the metrics."""
+    places = {column: j for j, column in enumerate(metric_columns(metrics))}
+    for below in (metric.denominator for metric in metrics if isinstance(metric, Ratio)):
+        if values is not None and below.low == 0 and len(values) and (values[:, places[below]] == 0).all():
+            raise InputError(
+                f"'{plain(below.name)}', the denominator of a ratio, is 0 in every row; name another column, or leave "
+                "out that metric and guardrails on it"
+            )
+
+
 def find_metric(metrics: Iterable[AnyMetric], name: str) -> AnyMetric:
-    """Return the metric of this name."""
-    known = {metric.name: metric for metric in metrics}
+    """Return the metric of this name; it may be a column of a ratio."""
+    listed = tuple(metrics)
+    known: dict[str, AnyMetric] = {column.name: column for metric in listed for column in metric.columns}
+    known |= {metric.name: metric for metric in listed}
     if name not in known:
         hint = nearest(name, known) if known else "; it has none"
         raise InputError(f"'{plain(name)}' is no metric of the log{hint}; name it where the log is read (--metric …)")

@@ -261,8 +261,8 @@ def guardrails_table(s: Summary, gain: Improvement) -> Table:
         (
             plain(s.candidate_words(one)),
             plain(each.guardrail.spelt),
-            f"{each.estimate:+.3g}",
-            f"{each.low:+.3g} to {each.high:+.3g}",
+            f"{each.estimate:+.3g}" if math.isfinite(each.estimate) else "—",
+            f"{each.low:+.3g} to {each.high:+.3g}" if math.isfinite(each.high) else "none yet",
             each.state,
         )
         for one in reversed(gain.candidates)

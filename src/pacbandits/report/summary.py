@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from math import inf
+from math import inf, isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -519,10 +519,9 @@ def _guarded_words(one: GuardedMetric) -> str:
     state = {KEPT: "kept, as is proven", VIOLATED: "violated, as is proven"}.get(
         one.state, "neither proven nor refuted"
     )
-    return (
-        f"{plain(rail.spelt)} is {state} ({difference} {side} {end:+.3g}, estimate {one.estimate:+.3g}, limit "
-        f"{one.limit:+.3g})"
-    )
+    bound = f"{difference} {side} {end:+.3g}" if isfinite(end) else f"no bound on the {difference} yet"
+    estimate = f"estimate {one.estimate:+.3g}" if isfinite(one.estimate) else "no estimate"
+    return f"{plain(rail.spelt)} is {state} ({bound}, {estimate}, limit {one.limit:+.3g})"
 
 
 def summarise(
