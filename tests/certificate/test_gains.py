@@ -674,3 +674,26 @@ def test_false_verdicts_on_ratios_are_rare(rounds):
             wrong += any(not each.low <= value <= each.high for each, value in zip(one.guarded, true, strict=True))
             assert any(each.high < math.inf for each in one.guarded)
     assert wrong <= stats.binom.ppf(0.999, runs, 0.2 * delta)
+
+
+def test_metrics_of_the_recommended_policy_have_intervals_that_hold_together():
+    """A column and a ratio, each with its difference from control; none from control itself."""
+    log = shop(900, 8)
+    log = replace(log, metrics=(Metric("orders", 0, 2), *log.metrics), metric_values=log.metric_values[:, ::-1])
+    result = pb.certify(log, single_actions(2), control="today")
+    orders, ratio = result.worth.metrics
+    assert (orders.metric, ratio.metric) == ("orders", "revenue/orders")
+    assert orders.value.low < 1.68 < orders.value.high
+    assert 0 < orders.over_control.low < 0.28 < orders.over_control.high
+    assert ratio.value.low < 10 < ratio.value.high < 15
+    assert ratio.over_control.low < 0 < ratio.over_control.high
+    assert [one["metric"] for one in result.worth.to_json()["metrics"]] == ["orders", "revenue/orders"]
+    text = render_markdown(result_document(result.summary()))
+    assert "## Metrics" in text
+    assert "revenue/orders" in text
+    alone = result.found.certificate
+    narrow = gains.measure_metrics(result.found.survey, replace(alone, delta=2 * alone.delta))
+    assert narrow[1].value.high - narrow[1].value.low < ratio.value.high - ratio.value.low
+    kept = cheaper().worth.metrics[0]
+    assert (kept.over_control.low, kept.over_control.high) == (0.0, 0.0)
+    assert kept.value.low < 10 < kept.value.high

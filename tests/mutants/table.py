@@ -741,7 +741,7 @@ PAST = (
     Mutant(
         "the denominators of a ratio are taken as estimated",
         "certificate/gains.py",
-        "((one.low, one.high) for one in (gain, theta, mine, theirs if times else mine))",
+        "((one.low, one.high) for one in (gain, theta, mine, theirs))",
         "((gain.low, gain.high), (theta.low, theta.high), (mine.estimate,), (theirs.estimate,))",
         f"{GAINS}a_ratio_is_bounded_by_the_corners_of_four_bounds",
     ),

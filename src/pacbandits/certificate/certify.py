@@ -24,7 +24,7 @@ from pacbandits.certificate.conventions import (
     delta_part,
     worth_leading,
 )
-from pacbandits.certificate.gains import improve_on
+from pacbandits.certificate.gains import improve_on, measure_metrics
 from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.arrangement import ByContent
@@ -141,8 +141,9 @@ class CertifiedLog:
     model: RewardModel | None = None
 
     def measure(self) -> Worth | None:
-        """Return bounds on the value and the gains of the certified policy; None if the log gives none."""
-        return measure_policy(self.survey, self.certificate, model=self.model)
+        """Return bounds on the value, gains and metrics of the certified policy; None if the log gives none."""
+        worth = measure_policy(self.survey, self.certificate, model=self.model)
+        return None if worth is None else replace(worth, metrics=measure_metrics(self.survey, self.certificate))
 
     def rounds_of_sample(self, n_rows: int) -> IntArray | None:
         """Return the round of every k-th row, so many in all; None if it follows from the log in memory."""

@@ -30,10 +30,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacbandits.certificate.certificate import MIN_DENOMINATOR, Candidate, GuardedMetric, Improvement
+from pacbandits.certificate.certificate import MIN_DENOMINATOR, Candidate, Certificate, GuardedMetric, Improvement
 from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.ledger import choose, plan_moves
-from pacbandits.certificate.worth import Decided, Ends, Kind, Weighable, Weighing, decide_led, stakes_for
+from pacbandits.certificate.worth import (
+    Decided,
+    Ends,
+    Interval,
+    Kind,
+    MeasuredMetric,
+    Weighable,
+    Weighing,
+    constant_action,
+    decide_led,
+    part_of_policy,
+    stakes_for,
+)
 from pacbandits.confidence import candidate_part, certificate_threshold, guardrail_part, ratio_part
 from pacbandits.records import Chosen, Guardrail, Log, Ratio
 from pacbandits.records.metrics import AnyMetric, find_metric
@@ -142,6 +154,30 @@ class MetricBets(NamedTuple):
         return Ends(low, estimate, high, None if error is None else self.unit * error)
 
 
+def measure_metrics(rows: Weighable, c: Certificate) -> tuple[MeasuredMetric, ...]:
+    """Return all metrics of a certificate's log under its policy; intervals hold together except with probability δ.
+
+    rows: those of the certificate, in memory. Control is that of the proven gains.
+    """
+    metrics, log_size = rows.watched.metrics, 0.0 if c.leaders is not None else c.log_size
+    if not metrics or c.summed or not math.isfinite(log_size):
+        return ()
+    lead, control = Lead(c.policy, c.leaders), None if c.improvement is None else c.improvement.control
+    delta = part_of_policy(c, rows.counts) * c.delta / (2.0 * len(metrics) * (1 if control is None else 2))
+    nats, found = certificate_threshold(log_size=log_size, delta=delta), list[MeasuredMetric]()
+    for metric in metrics:
+        kinds = [Kind(against=0, times=0.0), *([] if control is None else [Kind(against=control)])]
+        bounds = [bound_metric(rows, metric, lead, kind, nats=nats, spared=c.bets.spared) for kind in kinds]
+        intervals = [Interval(*one) for one in bounds if one is not None]
+        if len(intervals) < len(kinds):
+            return ()
+        over = None if control is None else intervals[1]
+        if control is not None and constant_action(c.policy) == control:
+            over = Interval(0.0, 0.0, 0.0)
+        found.append(MeasuredMetric(metric.name, intervals[0], over))
+    return tuple(found)
+
+
 def bound_metric(
     rows: Weighable, metric: AnyMetric, lead: Lead, over: Kind, *, nats: float, spared: int
 ) -> Ends | None:
@@ -172,18 +208,18 @@ def _bound_ratio(rows: Weighable, metric: Ratio, lead: Lead, over: Kind, *, nats
     assert over.against is not None
     times, control = over.times, Kind(of_policy=False, alone=over.against)
     gain, theta = above.bound(over, main), above.bound(control, minor)
-    mine, theirs = below.bound(Kind(), minor), below.bound(control, minor)
+    mine = below.bound(Kind(), minor)
+    theirs = below.bound(control, minor) if times else mine
 
     def differ(gain: float, theta: float, mine: float, theirs: float) -> float:
         return (1.0 - times) * number + gain / mine + times * theta * (1.0 / mine - 1.0 / theirs)
 
-    used = (mine, theirs) if times else (mine,)
     zero = MIN_DENOMINATOR * metric.denominator.high
-    known = min(one.estimate for one in used) > zero
+    known = min(mine.estimate, theirs.estimate) > zero
     estimate = differ(gain.estimate, theta.estimate, mine.estimate, theirs.estimate) if known else math.nan
-    if min(one.low for one in used) <= zero:
+    if min(mine.low, mine.high, theirs.low, theirs.high) <= zero:  # an upper end, if an interval is empty
         return Ends(-math.inf, estimate, math.inf)
-    box = product(*((one.low, one.high) for one in (gain, theta, mine, theirs if times else mine)))
+    box = product(*((one.low, one.high) for one in (gain, theta, mine, theirs)))
     ends = [differ(*corner) for corner in box]
     return Ends(min(ends), estimate, max(ends))
 

@@ -23,7 +23,7 @@ from pacbandits.report.document import Block, Check, Checks, Code, Document, Ite
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.numbers import about, show_number
-from pacbandits.report.summary import Arm, Summary, interval_words
+from pacbandits.report.summary import Arm, Summary, interval_words, metric_words
 from pacbandits.rewards import CellMeans
 from pacbandits.verifier import Verdict
 from pacbandits.verifier.trust import sort_rest
@@ -92,6 +92,8 @@ def result_document(summary: Summary) -> Document:
             blocks.append(Section("Guardrails", (guardrails_table(s, s.gain),)))
     if s.worth is not None:
         blocks.append(Section("Estimated value", tuple(_value(s))))
+        if s.worth.metrics:
+            blocks.append(Section("Metrics", (metrics_table(s.worth),)))
     blocks.append(Section("Results by action", (arms_table(s.arms, s.outcome, s.show),)))
     if s.leaves:
         blocks.append(Section("Results by group", (_leaves_table(s),)))
@@ -253,6 +255,21 @@ def ladder(gain: Improvement) -> tuple[Candidate, ...]:
 
 def _named(s: Summary, candidate: Candidate) -> str:
     return plain(f"{candidate.name}: {s.candidate_words(candidate)}")
+
+
+def metrics_table(worth: Worth) -> Table:
+    """Return the metrics of the recommended policy, with intervals that hold together."""
+    rows = tuple(
+        (
+            plain(one.metric),
+            metric_words(one.value),
+            "—" if one.over_control is None else metric_words(one.over_control, difference=True),
+        )
+        for one in worth.metrics
+    )
+    sure = f"{100 * (1 - worth.delta):g} %"
+    note = f"Estimates and intervals in the units of each metric; with {sure} confidence all these intervals are right."
+    return Table(("metric", "of the policy", "difference from control"), rows, note=note)
 
 
 def guardrails_table(s: Summary, gain: Improvement) -> Table:
@@ -438,6 +455,10 @@ def _value_facts(summary: Summary) -> dict[str, str]:
             facts[f"gain over the control, {names[control]}"] = interval_words(gain, percent=percent, difference=True)
             if gain.error is not None:
                 facts["  ordinary interval (approximate)"] = summary.ordinary(gain)
+        for one in worth.metrics:
+            facts[f"{plain(one.metric)} of the policy"] = metric_words(one.value)
+            if one.over_control is not None:
+                facts["  difference from the control"] = metric_words(one.over_control, difference=True)
     for arm in summary.arms[:MAX_SHOWN_ACTIONS]:
         mean = "" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}"
         facts[f"rows with {arm.action}"] = f"{arm.rows:,}{mean}" + (

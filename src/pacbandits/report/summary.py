@@ -660,6 +660,17 @@ def _remarked(certificate: Certificate, log: Log) -> list[Mark]:
     ]
 
 
+def metric_words(interval: Interval, *, difference: bool = False) -> str:
+    """Return a metric, or a difference between two, with its interval; what is unknown is said to be."""
+    if not isfinite(interval.estimate):
+        return "unknown yet"
+    low, middle, high = (
+        f"{end:{'+' if difference else ''}.4g}" for end in (interval.low, interval.estimate, interval.high)
+    )
+    bounded = isfinite(interval.low) and isfinite(interval.high) and not interval.empty
+    return f"{middle} ({f'{low} to {high}' if bounded else 'no bounds yet'})"
+
+
 def interval_words(interval: Interval, *, percent: bool, difference: bool) -> str:
     """Return a mean reward, or a difference between two, with its interval; percent: whether rewards are rates."""
     show = partial(show_gain, percent=percent, sign=True) if difference else partial(show_mean, percent=percent)

@@ -330,7 +330,7 @@ def ratio_again(
     if min(policy[1], practice[1]) > zero:
         mine = (difference[1] + times * theta[1]) / policy[1]
         estimate = start + mine - times * theta[1] / practice[1]
-    if min(policy[0], practice[0]) <= zero:
+    if min(policy[0], policy[2], practice[0], practice[2]) <= zero:
         return -math.inf, estimate, math.inf
     ends = [list[float](), list[float]()]
     for end, out in zip((difference[0], difference[2]), ends, strict=True):
