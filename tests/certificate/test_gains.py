@@ -33,7 +33,7 @@ from pacbandits.records.metrics import read_guardrail
 from pacbandits.records.row_order import COUNTED_ROWS
 from pacbandits.report.document import Intervals, Section
 from pacbandits.report.markdown import render_markdown
-from pacbandits.report.result_report import ladder, result_document
+from pacbandits.report.result_report import certificate_document, ladder, result_document
 from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
 from pacbandits.verifier.content_order import content_order
@@ -684,16 +684,40 @@ def test_metrics_of_the_recommended_policy_have_intervals_that_hold_together():
     orders, ratio = result.worth.metrics
     assert (orders.metric, ratio.metric) == ("orders", "revenue/orders")
     assert orders.value.low < 1.68 < orders.value.high
-    assert 0 < orders.over_control.low < 0.28 < orders.over_control.high
+    assert -0.1 < orders.over_control.low < 0.28 < orders.over_control.high
     assert ratio.value.low < 10 < ratio.value.high < 15
     assert ratio.over_control.low < 0 < ratio.over_control.high
     assert [one["metric"] for one in result.worth.to_json()["metrics"]] == ["orders", "revenue/orders"]
     text = render_markdown(result_document(result.summary()))
     assert "## Metrics" in text
     assert "revenue/orders" in text
+    shown = render_markdown(certificate_document(result.certificate, result.summary()))
+    assert all(f"{name}, less the control's" in shown for name in ("orders", "revenue/orders"))
     alone = result.found.certificate
     narrow = gains.measure_metrics(result.found.survey, replace(alone, delta=2 * alone.delta))
     assert narrow[1].value.high - narrow[1].value.low < ratio.value.high - ratio.value.low
     kept = cheaper().worth.metrics[0]
     assert (kept.over_control.low, kept.over_control.high) == (0.0, 0.0)
     assert kept.value.low < 10 < kept.value.high
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["late", "units", "ordered", "ranges"])
+def test_guardrails_on_ratios_of_any_log_verify(kind):
+    """Late rewards, returning people, rows in order, and ranges that do not begin at 0."""
+    log = shop(600, 11, dearer=0.7, rounds=6 if kind == "late" else 0)
+    if kind == "late":
+        known = log.rounds + 1 + (np.arange(600) % 3 == 0)
+        pending = known > 5
+        values = np.where(pending[:, None], np.nan, log.metric_values)
+        rewards = np.where(pending, np.nan, log.rewards)
+        log = replace(log, known=np.where(pending, -1, known), rewards=rewards, metric_values=values)
+    elif kind == "units":
+        log = replace(log, units=np.arange(600) // 2)
+    elif kind == "ranges":
+        log = replace(log, metrics=(Ratio(Metric("revenue", -5, 30), Metric("orders", 1, 3)),))
+    rails = ["revenue/orders >= control - 9", "revenue/orders <= control * 1.5"]
+    result = pb.certify(log, single_actions(2), control="today", guardrails=rails, ordered=kind == "ordered")
+    assert len(result.certificate.improvement.guardrails) == 2
+    assert pb.verify(read_again(result.certificate), log, result.policies).good
+    assert result.worth.metrics[0].value.low < result.worth.metrics[0].value.estimate

@@ -217,11 +217,12 @@ def _bound_ratio(rows: Weighable, metric: Ratio, lead: Lead, over: Kind, *, nats
     zero = MIN_DENOMINATOR * metric.denominator.high
     known = min(mine.estimate, theirs.estimate) > zero
     estimate = differ(gain.estimate, theta.estimate, mine.estimate, theirs.estimate) if known else math.nan
+    least = 0.0 if not times and metric.numerator.low >= 0 else -math.inf  # R(q) alone has the sign of its numerator
     if min(mine.low, mine.high, theirs.low, theirs.high) <= zero:  # an upper end, if an interval is empty
-        return Ends(-math.inf, estimate, math.inf)
+        return Ends(least, estimate, math.inf)
     box = product(*((one.low, one.high) for one in (gain, theta, mine, theirs)))
     ends = [differ(*corner) for corner in box]
-    return Ends(min(ends), estimate, max(ends))
+    return Ends(max(min(ends), least), estimate, max(ends))
 
 
 def ratio_before(early: Log, metric: Ratio, *, first: int) -> float:

@@ -456,9 +456,10 @@ def _value_facts(summary: Summary) -> dict[str, str]:
             if gain.error is not None:
                 facts["  ordinary interval (approximate)"] = summary.ordinary(gain)
         for one in worth.metrics:
-            facts[f"{plain(one.metric)} of the policy"] = metric_words(one.value)
+            name = plain(one.metric)
+            facts[f"{name} of the policy"] = metric_words(one.value)
             if one.over_control is not None:
-                facts["  difference from the control"] = metric_words(one.over_control, difference=True)
+                facts[f"{name}, less the control's"] = metric_words(one.over_control, difference=True)
     for arm in summary.arms[:MAX_SHOWN_ACTIONS]:
         mean = "" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}"
         facts[f"rows with {arm.action}"] = f"{arm.rows:,}{mean}" + (
