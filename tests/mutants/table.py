@@ -664,8 +664,8 @@ PAST = (
     Mutant(
         "gains are not compared with control",
         "certificate/gains.py",
-        "Kind(against=control)",
-        "Kind()",
+        "model), Kind(against=control)",
+        "model), Kind()",
         f"{GAINS}one_policy_is_recommended_certified_and_exported",
     ),
     Mutant(
