@@ -7,6 +7,7 @@ the user's own is only named in the file, and must be passed again.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
+from pacbandits.certificate.claim import check_format
 from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
@@ -400,9 +402,13 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
         check_class(policies)
     value = read_json(path)
     given = cast(Json, value) if isinstance(value, dict) else {}
-    kind = KINDS.get(str(given.get("kind")))
+    called = str(given.get("kind"))
+    kind = KINDS.get(called)
+    if kind is None and re.fullmatch("pacbandits [a-z ]*certificate", called):
+        raise InputError(f"{plain(path)} is a '{called}', which this version does not know; upgrade pacbandits")
     if kind is None:
         raise InputError(f"{plain(path)} is not a pacbandits certificate")
+    check_format(given)
     reading = ReadingOptions.from_json(given.get("reading", {})).to_json()
     certificate = kind.claim.from_json(given, policies)
     chosen = class_from_json(given.get("class"), policies)

@@ -31,11 +31,11 @@ from pacbandits.records import Contexts, Log, parquet
 from pacbandits.records.columns import Columns, is_list, is_number, pa
 from pacbandits.records.log_metadata import RECORD, PackedText, has_record, unpack_text
 from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields, Json, items, number, parse_json, text, whole_number
+from pacbandits.schema import Fields, Json, items, number, parse_json, read_format, text, whole_number
 
 # Before format 2, a file ended with the records of its analysis; now it has all, and `sequence` tells how many of them
 # its log follows from.
-FORMATS = ("pacbandits record 1", "pacbandits record 2")
+FORMAT = 2  # of the event log in an export (docs/stability.md)
 MAX_TIME = 253_402_300_799_000_000  # the end of the year 9999, in microseconds
 MAX_SMALL, MAX_BYTE = 2**31 - 1, 255
 MAX_ENTRY_CHARACTERS = 2**26  # of the JSON of one entry
@@ -99,7 +99,7 @@ def read_record(path: str | Path) -> Record:
         if not has_record(about):
             raise InputError("the file carries no record of an experiment; export it from one")
         told = about.fields(RECORD, of="record")
-        told.one_of("format", FORMATS)
+        read_format(told.given, "record", latest=FORMAT)
         claimed = told.whole_number("sequence")
         records = told.whole_number("records") if "records" in told else claimed
         if claimed > records:

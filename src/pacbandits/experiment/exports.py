@@ -15,7 +15,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.chain import MARK_BYTES
 from pacbandits.experiment.database import Connection, Row, spell
-from pacbandits.experiment.exported_record import FORMATS, contexts_to_json
+from pacbandits.experiment.exported_record import FORMAT, contexts_to_json
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
@@ -24,7 +24,7 @@ from pacbandits.experiment.stored_rows import EXPORTED, OUTCOME_KINDS, REWARD, O
 from pacbandits.records import parquet
 from pacbandits.records.log import NOT_IN, UNIT_RANGE
 from pacbandits.records.log_metadata import RECORD, pack_text
-from pacbandits.schema import Json
+from pacbandits.schema import Json, format_text
 
 # Status and result: the last interim analysis, and the counts since then.
 
@@ -305,7 +305,7 @@ def write_export(
     packed = {name: pack_text(words, rows=len(rows)) for name, words in texts.items()}
     columns |= {f"record_{name}": one.numbers for name, one in packed.items()}
     record: Json = {
-        "format": FORMATS[-1],
+        "format": format_text("record", FORMAT),
         "experiment": stored.name,
         "look": number,
         "records": int(standing.sequence),

@@ -29,7 +29,7 @@ from pacbandits.records import Contexts, RewardBounds, check_contexts
 from pacbandits.records.column_types import DAY_ENDING, WEEKDAYS, date_parts
 from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
 from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
-from pacbandits.schema import Fields, Json
+from pacbandits.schema import Fields, Json, format_text, read_format
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
@@ -377,7 +377,7 @@ def sampled(contexts: Contexts) -> Contexts:
     return contexts.take(np.sort(rng.choice(len(contexts), some, replace=False, p=contexts.weights)))
 
 
-FORMAT = "pacbandits experiment 1"
+FORMAT = 1  # of the protocol (docs/stability.md); sealed in its digest
 Visits = Literal["sticky", "each"]
 VISITS: tuple[Visits, ...] = ("sticky", "each")
 UnknownLabels = Literal["refuse", "missing"]
@@ -569,7 +569,7 @@ class ExperimentProtocol:
         """Serialise to JSON-compatible values; of the contexts, stored separately, only the digest and schema."""
         c = self.contexts
         return {
-            "format": FORMAT,
+            "format": format_text("experiment", FORMAT),
             "made_by": self.made_by,
             "name": self.name,
             "contexts": {
@@ -611,8 +611,7 @@ class ExperimentProtocol:
         contexts: those whose digest it holds. policies: the class, if it is user-defined.
         """
         given = Fields.read(value, of="protocol")
-        if given.given.get("format") != FORMAT:
-            raise InputError(f"this is no protocol of an experiment: its format must be '{FORMAT}'")
+        read_format(given.given, "experiment", latest=FORMAT)
         given.check_known(FIELDS)
         about = given.fields("contexts", of="protocol's contexts")
         if about.text("digest") != digest_contexts(check_contexts(contexts)):

@@ -21,10 +21,10 @@ from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import Outcome, Scenario
 from pacbandits.records import Contexts, Log
 from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields, Json, json_text, number, read_json, texts
+from pacbandits.schema import Fields, Json, format_text, json_text, number, read_format, read_json, texts
 from pacbandits.version import __version__
 
-FORMAT = "pacbandits plan 1"
+FORMAT = 1  # of the file (docs/stability.md)
 FIELDS = (
     "format",
     "made_by",
@@ -42,7 +42,7 @@ FIELDS = (
 def plan_to_json(plan: StudyPlan) -> Json:
     """Serialise a plan to JSON-compatible values; `answer` holds the results alone."""
     return {
-        "format": FORMAT,
+        "format": format_text("plan", FORMAT),
         "made_by": f"pacbandits {__version__}",
         "source": plan.source,
         "answer": answer_to_json(plan),
@@ -106,8 +106,7 @@ def load_plan(path: str | Path) -> StudyPlan:
 
 def _plan_from_json(value: object) -> StudyPlan:
     given = Fields.read(value, of="plan")
-    if given.given.get("format") != FORMAT:
-        raise InputError(f"this is not a plan: its format must be '{FORMAT}'")
+    read_format(given.given, "plan", latest=FORMAT)
     given.check_known(FIELDS)
     supposed = _supposed_from_json(given.fields("supposed", of="plan"))
     names = [Fields.read(one, of="estimate of a plan") for one in given.items("estimates", least=1)]
