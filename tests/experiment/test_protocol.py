@@ -70,7 +70,7 @@ def test_contexts_and_classes_that_are_not_those_named_are_refused():
         ExperimentProtocol.from_json(stored | {"policies": stored["policies"] | {"class": other}}, contexts=people())
     for said, words in (
         ("another", "not a pacbandits experiment"),
-        ("pacbandits experiment 9", "; upgrade pacbandits"),
+        ("pacbandits experiment 9", "upgrade pacbandits"),
     ):
         with pytest.raises(InputError, match=words):
             ExperimentProtocol.from_json({"format": said, "more": 1}, contexts=people())
