@@ -290,4 +290,6 @@ def test_the_citation_names_software_and_paper():
 
 def test_the_changelog_knows_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE)[:2] == ["Unreleased", pacbandits.__version__]
+    first, second = re.findall(r"^## (.+)$", text, re.MULTILINE)[:2]
+    known = first if first != "Unreleased" else second  # changes after a release stand above it
+    assert re.fullmatch(rf"{re.escape(pacbandits.__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", known)
