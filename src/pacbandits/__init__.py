@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from pacbandits.experiment.protocol import LateRule as LateRule
     from pacbandits.experiment.protocol_files import read_protocol as read_protocol
     from pacbandits.exports import DeployedPolicy as DeployedPolicy
+    from pacbandits.exports import to_flags as to_flags
+    from pacbandits.exports import to_javascript as to_javascript
+    from pacbandits.exports import to_json_logic as to_json_logic
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
@@ -188,6 +191,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "experiment.protocol_files": ("read_protocol",),
     "exports": (
         "DeployedPolicy",
+        "to_flags",
+        "to_javascript",
+        "to_json_logic",
         "to_python",
         "to_rules",
         "to_sql",
@@ -404,6 +410,9 @@ __all__ = [
     "save_state",
     "solve_design",
     "solve_large_design",
+    "to_flags",
+    "to_javascript",
+    "to_json_logic",
     "to_python",
     "to_rules",
     "to_sql",
