@@ -189,7 +189,7 @@ def test_files_that_are_named_exist(path):
     """Folders and Python files in code within a line, named from the root, from the package, or from the page."""
     text = FENCE.sub("", path.read_text(encoding="utf-8"))
     for name in re.findall(r"`((?:[\w-]+/)+(?:[\w-]+\.py)?|[\w-]+\.py)`", text):
-        if name.startswith(("site/", "out/")):  # these are made
+        if name.startswith(("site/", "out/", "dist/")):  # these are made
             continue
         homes = (ROOT, ROOT / "src" / "pacbandits", path.parent)
         assert any((home / name).exists() for home in homes), f"{named(path)}: there is no {name}"
