@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
+    from pacbandits.learner import PolicyLearner as PolicyLearner
     from pacbandits.logs import from_open_bandit as from_open_bandit
     from pacbandits.logs import open_contexts as open_contexts
     from pacbandits.logs import read_log as read_log
@@ -192,6 +193,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "to_rules",
         "to_sql",
     ),
+    "learner": ("PolicyLearner",),
     "logs": (
         "from_open_bandit",
         "open_contexts",
@@ -345,6 +347,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyClass",
+    "PolicyLearner",
     "Problem",
     "Proof",
     "Quantiles",
