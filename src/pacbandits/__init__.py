@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from pacbandits.problems import save_problem as save_problem
     from pacbandits.problems.built_in import built_in as built_in
     from pacbandits.problems.scenarios import Scenario as Scenario
+    from pacbandits.progress import show_progress as show_progress
     from pacbandits.proofs import Proof as Proof
     from pacbandits.proofs import load_certificate as load_certificate
     from pacbandits.proofs import save_certificate as save_certificate
@@ -238,6 +239,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "problems.built_in": ("built_in",),
     "problems.scenarios": ("Scenario",),
+    "progress": ("show_progress",),
     "proofs": (
         "Proof",
         "load_certificate",
@@ -405,6 +407,7 @@ __all__ = [
     "save_plan",
     "save_problem",
     "save_state",
+    "show_progress",
     "solve_design",
     "solve_large_design",
     "to_python",
