@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
+    from pacbandits.learner import PolicyLearner as PolicyLearner
     from pacbandits.logs import from_open_bandit as from_open_bandit
     from pacbandits.logs import open_contexts as open_contexts
     from pacbandits.logs import read_log as read_log
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from pacbandits.problems import save_problem as save_problem
     from pacbandits.problems.built_in import built_in as built_in
     from pacbandits.problems.scenarios import Scenario as Scenario
+    from pacbandits.progress import show_progress as show_progress
     from pacbandits.proofs import Proof as Proof
     from pacbandits.proofs import load_certificate as load_certificate
     from pacbandits.proofs import save_certificate as save_certificate
@@ -198,6 +200,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "to_rules",
         "to_sql",
     ),
+    "learner": ("PolicyLearner",),
     "logs": (
         "from_open_bandit",
         "open_contexts",
@@ -242,6 +245,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "problems.built_in": ("built_in",),
     "problems.scenarios": ("Scenario",),
+    "progress": ("show_progress",),
     "proofs": (
         "Proof",
         "load_certificate",
@@ -351,6 +355,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyClass",
+    "PolicyLearner",
     "Problem",
     "Proof",
     "Quantiles",
@@ -408,6 +413,7 @@ __all__ = [
     "save_plan",
     "save_problem",
     "save_state",
+    "show_progress",
     "solve_design",
     "solve_large_design",
     "to_flags",

@@ -29,6 +29,7 @@ from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class, check_memory
 from pacbandits.policies.registry import describe_class, load_policies, same_class
+from pacbandits.progress import Displayed
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Chosen, Contexts, Log, check_log
@@ -79,7 +80,7 @@ KINDS: dict[str, CertificateKind] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class Proof(Displayed):
     """The content of a certificate file.
 
     certificate: the claim.

@@ -18,6 +18,7 @@ from pacbandits.confidence import check_delta, check_epsilon, check_positive_eps
 from pacbandits.errors import InputError, one_line, plain
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.progress import Displayed
 from pacbandits.records import Chosen, Log, Lottery, describe_chosen
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
 from pacbandits.records.policy import call, check_names
@@ -65,7 +66,7 @@ DOUBT = "the log speaks against an assumption of this claim"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Claim(ABC):
+class Claim(Displayed, ABC):
     """A claim that, except with probability δ, a policy is within ε of the best; with its assumptions.
 
     policy: q, the policy or mixture policy that the claim is about.

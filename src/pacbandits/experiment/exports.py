@@ -21,6 +21,7 @@ from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.store import STOPPED, History, Snapshot, StoredExperiment
 from pacbandits.experiment.stored_rows import EXPORTED, OUTCOME_KINDS, REWARD, Outcomes, Standing
+from pacbandits.progress import Displayed
 from pacbandits.records import parquet
 from pacbandits.records.log import NOT_IN, UNIT_RANGE
 from pacbandits.records.log_metadata import RECORD, pack_text
@@ -36,7 +37,7 @@ OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_co
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(Displayed):
     """The status of an experiment.
 
     name: the experiment's name.

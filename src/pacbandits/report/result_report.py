@@ -69,11 +69,6 @@ def write_report(summary: Summary, path: Path) -> None:
     write_document(result_document(summary), path)
 
 
-def report_html(summary: Summary) -> str:
-    """Return the report of a result as a page."""
-    return render_html(result_document(summary))
-
-
 def result_document(summary: Summary) -> Document:
     """Return the report of a result, for colleagues."""
     s, c = summary, summary.certificate
@@ -379,6 +374,19 @@ def certificate_document(certificate: Certificate, summary: Summary | None = Non
     # Under an alarm the answer follows it; else the command has printed it before.
     said = () if summary is None or not alarms else summary.answer()[len(alarms) :]
     return _claim_document(c, facts, alarms=alarms, before=tuple(Text(f"{words}\n") for words in said))
+
+
+def claim_document(claim: Claim) -> Document:
+    """Return the document of a certificate of any kind."""
+    if isinstance(claim, Certificate):
+        return certificate_document(claim)
+    if isinstance(claim, AsymptoticCertificate):
+        return asymptotic_document(claim)
+    facts = {
+        "certified": "in doubt (alarm)" if claim.alarms else "yes" if claim.certified else "no",
+        "interactions": f"{claim.samples:,}",
+    }
+    return _claim_document(claim, facts, alarms=claim.alarms, before=())
 
 
 def asymptotic_document(certificate: AsymptoticCertificate) -> Document:
