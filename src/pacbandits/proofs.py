@@ -22,6 +22,7 @@ from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.data_set import FileSet, open_set
+from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
@@ -180,6 +181,7 @@ def verify(
     Raises:
         InputError: If the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
+    log = _without_dropped(log, certificate)
     certificate, policies = _taken_apart(certificate, policies)
     kind = KINDS.get(certificate.kind)
     if kind is None or not isinstance(certificate, kind.claim):
@@ -209,6 +211,15 @@ def verify(
         else:
             verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
+
+
+def _without_dropped(log: Log | Source, certificate: object) -> Log | Source:
+    """Return the log without the features that certifying dropped as useless, if what is verified tells of them."""
+    reading: Json = getattr(certificate, "reading", {})
+    dropped = ReadingOptions.from_json(reading).dropped
+    if isinstance(log, FileSet):
+        return log.without_features(dropped)
+    return drop_features(log, dropped) if isinstance(log, Log) else log
 
 
 def _class_of(claim: Claim, log: Log | Source, contexts: Contexts | None, engine: Engine | str) -> PolicyClass:

@@ -452,7 +452,7 @@ def certify_approximately(
     as_json: bool,
 ) -> None:
     """Make a certificate by a normal approximation, and print it."""
-    from pacbandits.analysis import read_data
+    from pacbandits.analysis import read_data, without_useless
     from pacbandits.certificate import certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.progress import prefixed
@@ -463,7 +463,7 @@ def certify_approximately(
         raise InputError(f"--asymptotic takes one file, got {len(log)}; join them")
     order: dict[str, Any] = {"ordered": request.ordered, "shuffle": request.shuffle}
     with status() as tell:
-        read = read_data(log, reading)
+        read, reading = without_useless(read_data(log, reading), reading, request, log)
         spec = request.check(read)
         assert isinstance(spec, str)
         learnt = learn_class(spec, read, contexts=request.contexts, **order)

@@ -219,7 +219,7 @@ def _left_out(name: str) -> str:
     )
 
 
-# Notices for the reader of a table: repeated rows and useless columns. No certificate depends on them.
+# Notices for the reader of a table: repeated rows and free text. No certificate depends on them.
 
 
 MIN_FREE_TEXTS = 256  # the number of labels from which a column is hardly categorical
@@ -255,45 +255,40 @@ def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
     )
 
 
-def notice_columns(contexts: Contexts, dates: Sequence[str], *, whole: bool) -> tuple[str, ...]:
-    """Return notices on features that are of no or little use to a rule; dates: columns from which some were computed.
-
-    whole: whether these are all rows, so that a constant column is constant.
-    """
+def notice_columns(contexts: Contexts, dates: Sequence[str]) -> tuple[str, ...]:
+    """Return notices on text features that are hardly categories; dates: columns from which some were computed."""
     made = date_parts(contexts.names, dates)
-    own = [j for j, name in enumerate(contexts.names) if name not in made]
     out: list[str] = []
-    for j in own:
-        labels = contexts.categories[j]
-        if labels is not None and len(labels) >= MIN_FREE_TEXTS:
-            name = plain(contexts.names[j])
+    for name, labels in zip(contexts.names, contexts.categories, strict=True):
+        if name not in made and labels is not None and len(labels) >= MIN_FREE_TEXTS:
             out.append(
-                f"the column '{name}' has {len(labels):,} different texts, as free text does; leave it out (--without "
-                f"'{name}') unless they are categories"
+                f"the column '{plain(name)}' has {len(labels):,} different texts, as free text does; leave it out "
+                f"(--without '{plain(name)}') unless they are categories"
             )
-    if not whole or len(contexts) < 2:
-        return tuple(out)
-    features = contexts.features
-    same = [j for j in own if np.array_equal(features[1:, j], features[:-1, j], equal_nan=True)]
-    if same:
-        names = [plain(contexts.names[j]) for j in same]
-        shown = ", ".join(f"'{name}'" for name in names)
-        what, it = (f"the column {shown} has", "it") if len(same) == 1 else (f"the columns {shown} have", "them")
-        out.append(
-            f"{what} one value in all rows, which no rule can use; leave {it} out (--without '{','.join(names)}')"
-        )
-    seen: dict[tuple[object, bytes], str] = {}
-    for j in [j for j in own if j not in same]:
-        key = (contexts.categories[j], np.ascontiguousarray(features[:, j]).tobytes())
-        if key in seen:
-            name = plain(contexts.names[j])
-            out.append(
-                f"the columns '{plain(seen[key])}' and '{name}' are equal in all rows; leave one out (--without "
-                f"'{name}')"
-            )
-        else:
-            seen[key] = contexts.names[j]
     return tuple(out)
+
+
+def columns_of(contexts: Contexts, dates: Sequence[str]) -> dict[str, list[int]]:
+    """Return the features (their numbers) of each column of a table; dates: columns from which some were computed."""
+    made = date_parts(contexts.names, dates)
+    out: dict[str, list[int]] = {}
+    for j, name in enumerate(contexts.names):
+        out.setdefault(made[name].column if name in made else name, []).append(j)
+    return out
+
+
+def drop_features(log: Log, columns: Collection[str]) -> Log:
+    """Return the log without the features of these columns, of which it need not have all."""
+    contexts = log.contexts
+    of = columns_of(contexts, log.dates)
+    kept = [j for name, places in of.items() for j in places if name not in columns]
+    if len(kept) == contexts.n_features:
+        return log
+    names, categories = ([one[j] for j in sorted(kept)] for one in (contexts.names, contexts.categories))
+    ids = np.zeros(len(contexts), dtype=np.int64) if not kept and contexts.ids is None else contexts.ids
+    features = np.ascontiguousarray(contexts.features[:, sorted(kept)])
+    fewer = replace(contexts, features=features, names=tuple(names), categories=tuple(categories), ids=ids)
+    return replace(log, contexts=fewer, dates=tuple(name for name in log.dates if name not in columns))
 
 
 def notice_units(units: IntArray | None, name: str | None) -> tuple[str, ...]:
@@ -410,7 +405,7 @@ def log_of_table(
         whole=whole,
         measured=measured,
     )
-    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates, whole=whole is None))
+    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates))
     log = _in_order(_within(make_log(raw, options), about, options), blocks if counting else None, options, cells)
     return replace(log, dates=dates, notices=notices)
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol, Unpack
 from pacbandits.checks import path_of, text
 from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.logs.dsjson import read_dsjson
-from pacbandits.logs.log_table import log_of_file, log_of_table
+from pacbandits.logs.log_table import drop_features, log_of_file, log_of_table
 from pacbandits.logs.open_bandit import read_open_bandit
-from pacbandits.logs.reading_options import Reading, ReadingOptions, check_arguments
+from pacbandits.logs.reading_options import ReadingOptions, StoredReading, check_arguments
 from pacbandits.records import parquet
 from pacbandits.records.column_types import dates_in_text, leave_out_identifiers
 from pacbandits.records.columns import is_text, pa
@@ -50,7 +50,9 @@ LOG_FORMATS = {
 }
 
 
-def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[Reading]) -> tuple[Log, tuple[str, ...]]:
+def read_log(
+    path: str | Path, *, format: str | None = None, **reading: Unpack[StoredReading]
+) -> tuple[Log, tuple[str, ...]]:
     """Return a log from a file, and the assumptions made about it, in words; its certificates repeat them.
 
     Parquet or CSV has columns `action`, `reward`, a `propensity` of the played action or `propensities` (lists) or
@@ -77,6 +79,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
         n_actions: the number of actions.
         least_propensity: the minimum propensity of every action, for logs with only that of the played action.
         position: the position to use of a feedback with several.
+        dropped: feature columns to leave out if the file has them, as a certificate lists those of no use.
 
     >>> import pacbandits as pb
     >>> rows = ["age,variant,spent", "20,plain,1", "30,plain,0", "40,discount,9"]
@@ -99,7 +102,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     if not form.columns and (said := options.of_columns):
         raise InputError(f"{path} has a format with fixed columns; leave out {option_of(said[0])}")
     with naming(path):
-        log = form.read(path, options)
+        log = drop_features(form.read(path, options), options.dropped)
     return log, log.assumed
 
 
@@ -131,7 +134,7 @@ class DataFrame(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
+def log_of(frame: object, **reading: Unpack[StoredReading]) -> Log:
     """Return a log from a data frame of pandas, polars, DuckDB, …, or an Arrow table; reading: as for `read_log`."""
     options = ReadingOptions(**reading)
     if options.position is not None:
@@ -142,7 +145,7 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
         dates = dates_in_text(table.columns[name])  # as in a text file
         if dates is not None:
             table.columns[name] = dates
-    return log_of_table(table, options)
+    return drop_features(log_of_table(table, options), options.dropped)
 
 
 def arrow_table(frame: object) -> Any:

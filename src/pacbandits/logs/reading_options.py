@@ -350,6 +350,12 @@ class Reading(TypedDict, total=False):
     block: str | None
 
 
+class StoredReading(Reading, total=False):
+    """The same, and what a certificate records beside them."""
+
+    dropped: Sequence[str]
+
+
 def _block_shares(block: str, shares: Mapping[str, object]) -> dict[str, float]:
     """Return the probabilities of a block by action; raise InputError unless they sum to 1."""
     name = f"split, block '{plain(block)}',"
@@ -364,7 +370,7 @@ def _block_shares(block: str, shares: Mapping[str, object]) -> dict[str, float]:
 
 def check_arguments(given: Iterable[str], *, of: str, others: Iterable[str] = ()) -> None:
     """Raise InputError if a name is not an argument of `read_log`; of: the called function, others: its own."""
-    known = (*Reading.__annotations__, *others)
+    known = (*StoredReading.__annotations__, *others)
     for name in given:
         if name not in known:
             close = close_to(name, known)
@@ -393,6 +399,7 @@ class ReadingOptions:
     order: "none" if the order of rows in the file means nothing.
     block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
     metrics: columns of outcomes beside the reward, as `read_metric` reads them.
+    dropped: feature columns that certifying left out as useless; a table need not have them.
     """
 
     n_actions: int | None = None
@@ -413,6 +420,7 @@ class ReadingOptions:
     order: str | None = None
     block: str | None = None
     metrics: Sequence[MetricSpec] = ()
+    dropped: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
@@ -439,6 +447,7 @@ class ReadingOptions:
         if self.features is not None:
             settle(self, features=texts(self.features, name="features"))
         settle(self, without=texts(self.without, name="without"), keep=texts(self.keep, name="keep"))
+        settle(self, dropped=texts(self.dropped, name="dropped"))
         columns = (self.action, self.reward, self.propensity, self.time, self.unit, self.block)
         used = [name for name in columns if name is not None]
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
@@ -514,7 +523,7 @@ class ReadingOptions:
     def to_json(self) -> dict[str, Any]:
         """Serialise the given options to JSON-compatible values, by the names of `read_log`."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = ("reward_range", "features", "without", "keep")
+        lists = ("reward_range", "features", "without", "keep", "dropped")
         given["metrics"] = [metric.to_json() for metric in read_metrics(self.metrics)] or None
         return {
             name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ()) and v is not False
@@ -525,7 +534,7 @@ class ReadingOptions:
         """Return the options that `to_json` wrote."""
         given = Fields.read(value, of="reading of the log")
         given.check_known(tuple(field.name for field in fields(cls)))
-        made: Reading = {}
+        made: StoredReading = {}
         for name in ("n_actions", "position"):
             if name in given:
                 made[name] = given.whole_number(name)
@@ -548,6 +557,8 @@ class ReadingOptions:
             made["without"] = given.texts("without")
         if "keep" in given:
             made["keep"] = given.texts("keep")
+        if "dropped" in given:
+            made["dropped"] = given.texts("dropped")
         if "metrics" in given:
             made["metrics"] = read_metrics(given.items("metrics"))
         return cls(**made)
