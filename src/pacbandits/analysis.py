@@ -220,6 +220,7 @@ def certify(
     improve_on: str | bool | None = None,
     time: str | None = None,
     time_format: str | None = None,
+    age: Sequence[str] = (),
     unit: str | None = None,
     block: str | None = None,
     order: str | None = None,
@@ -258,6 +259,7 @@ def certify(
     improve_on: the action over which a gain is to be proven (default: control, if one is named); False for none.
     time: the column by which rows are sorted; the certificate then relies on that order.
     time_format: how times in text are written, such as "%d/%m/%Y %H:%M", where that is ambiguous.
+    age: columns of dates, such as ["signup"], each of which becomes the number of days before that time.
     unit: the column that identifies users who may return; evidence then counts users, not rows.
     block: the column of the blocks, such as schools, within which actions were drawn: with the probabilities of the
         split; without a split, so many of each action in each block as the data count. It is a feature of the reward
@@ -409,7 +411,7 @@ def without_useless(log: Rows, reading: Json, request: Request, data: object) ->
     form = log if isinstance(log, Log) else log.form
     limits = request.restrictions if request.restrict is None else request.restrict(form)
     words = " ".join((request.policies.partition(":")[2], *(() if limits is None else limits.never)))
-    asked = {reading.get("block"), *reading.get("features", ()), *reading.get("keep", ())}
+    asked = {reading.get("block", ""), *reading.get("features", ()), *reading.get("keep", ())}
     asked |= {name for name in form.contexts.names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)}
     found = useless_columns(log, but=asked)
     if not found:
@@ -529,6 +531,7 @@ def evaluate(
     clip: bool = False,
     time: str | None = None,
     time_format: str | None = None,
+    age: Sequence[str] = (),
     unit: str | None = None,
     block: str | None = None,
     order: str | None = None,

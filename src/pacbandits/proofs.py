@@ -124,9 +124,13 @@ class Proof:
         how = self._how(reading)
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
-        asked = self.policy.columns  # kept even if they look like identifiers in this log
-        how["keep"] = (*how.get("keep", ()), *asked)
+        how["keep"] = self._kept(how)
         return read_log(path, **how)[0]
+
+    def _kept(self, how: Json) -> tuple[str, ...]:
+        """Return the columns that stay features even if they look like identifiers in another log."""
+        taken = (how.get("time"), *how.get("age", ()))
+        return (*how.get("keep", ()), *(name for name in self.policy.columns if name not in taken))
 
     def _how(self, reading: Mapping[str, Any] | None) -> Json:
         """Return how the log is read: as for the certificate, unless `reading` says otherwise; metrics are added."""
@@ -139,7 +143,7 @@ class Proof:
     def files(self, paths: Sequence[str | Path], *, reading: Mapping[str, Any] | None = None) -> FileSet:
         """Open files, to be read as they were for the certificate, unless `reading` says otherwise."""
         how = self._how(reading)
-        how["keep"] = (*how.get("keep", ()), *self.policy.columns)
+        how["keep"] = self._kept(how)
         return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
 
 

@@ -27,6 +27,7 @@ from pacbandits.cli.console import (
 from pacbandits.cli.log_options import (
     ActionColumn,
     Actions,
+    Ages,
     Block,
     Clip,
     Engine,
@@ -226,6 +227,7 @@ def certify_log(
     best_only: BestOnly = False,
     time: Time = None,
     time_format: TimeFormat = None,
+    age: Ages = None,
     unit: Unit = None,
     block: Block = None,
     order: Order = None,
@@ -376,6 +378,7 @@ def certify_log(
         clip=clip,
         time=time,
         time_format=time_format,
+        age=age or (),
         unit=unit,
         block=block,
         order=order,
@@ -387,6 +390,8 @@ def certify_log(
         metrics=metric or (),
     )
     _check_contexts(contexts, log)
+    if contexts is not None and age:
+        raise InputError("--age counts days to the time of each row, and --contexts has no such time; leave one out")
     improved = improved_on(control, False if best_only else improve_on)
     restricting = {
         "smallest_leaf": smallest_leaf,

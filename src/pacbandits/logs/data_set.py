@@ -31,7 +31,7 @@ from pacbandits.logs.survey import Own, Survey, survey
 from pacbandits.logs.table_files import Folder, Parts, SetCells, changed, codes_of, convert, in_blocks, list_parts
 from pacbandits.progress import Progress, heard_by, listener
 from pacbandits.records import parquet
-from pacbandits.records.column_types import DatePart, date_features, date_parts, numbers_in
+from pacbandits.records.column_types import DatePart, age_feature, date_features, date_parts, numbers_in
 from pacbandits.records.columns import (
     ID_COLUMN,
     PHI_COLUMN,
@@ -112,7 +112,7 @@ class Recipe:
             codes[own.action] = {label: k for k, label in enumerate(called)}
         told = own.listed is not None or bool(own.each) or options.by_block is not None
         fixed = not told and log.least is None and not (log.propensities != log.propensities[0]).any()
-        read = {*(dates[name].column if name in dates else name for name in features), own.action, own.reward}
+        read = {*features, *(name for part in dates.values() for name in part.columns), own.action, own.reward}
         read |= {own.played} if not told and not fixed else set()
         read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN, *own.metrics}
         read |= {options.block} if options.by_block is not None else set()
@@ -234,7 +234,9 @@ class Recipe:
         columns: list[FloatArray] = []
         for name in names:
             part = self.dates.get(name)
-            if part is not None and part.column not in made:
+            if part is not None and part.part == "age":
+                made.setdefault(part.column, {})[name] = age_feature(part, table)
+            elif part is not None and part.column not in made:
                 made[part.column] = date_features(part.column, table[part.column])
             column: Any = table[name] if part is None else made[part.column][name]
             columns.append(
@@ -324,8 +326,11 @@ class FileSet:
         recipe, form = self.recipe, drop_features(self.form, columns)
         if form is self.form:
             return self
-        unread = {name for name in columns_of(self.form.contexts, self.form.dates) if name in columns}
-        unread -= {recipe.options.block if recipe.by_block is not None else None}
+        before, after = (
+            {name for one in names for name in (recipe.dates[one].columns if one in recipe.dates else (one,))}
+            for names in (self.form.contexts.names, form.contexts.names)
+        )
+        unread = before - after - {recipe.options.block if recipe.by_block is not None else None}
         read = tuple(name for name in recipe.columns if name not in unread)
         return replace(self, recipe=replace(recipe, form=form, columns=read), seen=replace(self.seen, witnesses=form))
 

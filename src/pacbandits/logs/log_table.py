@@ -32,16 +32,19 @@ from pacbandits.logs.raw_log import (
     split_names,
     unit_metrics,
 )
-from pacbandits.logs.reading_options import ReadingOptions, order_of, ticks_of
+from pacbandits.logs.reading_options import ReadingOptions, as_dates, order_of, ticks_of
 from pacbandits.records import parquet
 from pacbandits.records.column_types import (
     NOTHING_COUNTED,
+    DatePart,
+    age_feature,
     check_dates,
     date_parts,
     hardly_differing,
     is_decimal,
     keeping,
     leave_out_identifiers,
+    name_age,
     notice_returns,
     read_written,
 )
@@ -90,11 +93,15 @@ class Picked(NamedTuple):
     order (n,): the order in which they occurred, if times are known.
     units (n,): their units, in the original order, if known.
     remarks: remarks on dropped columns.
+    ages: the columns from which ages were computed, and the time.
+    notices: on these.
     """
 
     order: IntArray | None
     units: IntArray | None
     remarks: list[str]
+    ages: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 def pick_columns(
@@ -126,6 +133,7 @@ def pick_columns(
     if options.time is not None:
         order, assumed = order_of(table[options.time], options.time, cells, form=options.time_format)
         remarks += assumed
+    ages, said = _take_ages(table, options, cells, whole=known_clocks is None)
     if options.time is not None and options.time not in (*(options.features or ()), *options.keep):
         del table[options.time]
     units = None if unit is None else _unit_codes(table.pop(unit), unit, cells)
@@ -149,7 +157,53 @@ def pick_columns(
         if is_text(table[name].type):
             check_dates(table[name], name, cells)
     table.update(moved)
-    return Picked(order, units, remarks)
+    table.update(ages)
+    said += notice_dates(table, options.time)
+    return Picked(order, units, remarks, (*options.age, str(options.time)) if ages else (), said)
+
+
+def _take_ages(
+    table: Columns, options: ReadingOptions, cells: CellNames, *, whole: bool
+) -> tuple[Columns, tuple[str, ...]]:
+    """Remove the columns whose age is asked for; return the ages, and notices on dates after the time of their row.
+
+    whole: whether these are all rows.
+    """
+    out: Columns = {}
+    notices: list[str] = []
+    for name in options.age:
+        _check_there(name, table)
+        assert options.time is not None
+        made = name_age(name, options.time)
+        if made in table:
+            raise InputError(f"column '{plain(made)}' has the name of a feature derived from '{name}'; rename it")
+        columns = {
+            name: as_dates(table.pop(name), name, cells),
+            options.time: as_dates(table[options.time], options.time, cells, form=options.time_format),
+        }
+        out[made] = age_feature(DatePart(name, "age", options.time), columns)
+        late: BoolArray = pc.less(out[made], 0).fill_null(False).to_numpy(zero_copy_only=False)
+        if late.any():
+            where = f"{cells.row(int(late.argmax()))}"
+            where = (
+                f"in {count_of(int(late.sum()), 'row')}, the first in {where}" if whole else f"in rows such as {where}"
+            )
+            notices.append(
+                f"the column '{plain(name)}' is later than '{plain(options.time)}' {where}: nobody knew that date when "
+                "the action was chosen, unless it was planned; correct it, or leave it out (--without, not --age)"
+            )
+    return out, tuple(notices)
+
+
+def notice_dates(table: Columns, time: str | None) -> tuple[str, ...]:
+    """Return notices on features of dates that might be ages, as the time of each row is known."""
+    dated = [n for n, column in table.items() if n != time and pa.types.is_temporal(column.type)]
+    return tuple(
+        f"rules that use the calendar day of '{plain(name)}' tell little of later days; --age {plain(name)} (in "
+        f"Python, age=['{plain(name)}']) makes it the number of days before '{plain(time)}'"
+        for name in dated
+        if time is not None and not pa.types.is_time(table[name].type)
+    )
 
 
 def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
@@ -179,7 +233,7 @@ def _features(table: Columns, options: ReadingOptions) -> list[str]:
             why = ", which comes after the action" if uses[name] == "reward" else ""
             raise InputError(f"column '{plain(name)}' is the {uses[name]}{why}, and cannot be a feature; leave it out")
     for name in (*(options.features or ()), *options.without):
-        if name not in options.metric_names:  # which are no features anyway
+        if name not in (*options.metric_names, *options.age):  # which are taken already
             _check_there(name, left)
     kept = left if options.features is None else [name for name in left if name in set(options.features)]
     return [name for name in kept if name not in set(options.without)]
@@ -342,7 +396,7 @@ def log_of_table(
     returns = notice_returns(table, coded=coded, but=told, counted=counted) if unit is None else ()
     clocks = None if whole is None else whole.clocks
     block = None if options.block is None else table.get(options.block)
-    order, units, left_out = pick_columns(table, options, unit=unit, cells=cells, known_clocks=clocks)
+    order, units, left_out, ages, said = pick_columns(table, options, unit=unit, cells=cells, known_clocks=clocks)
     if order is not None:
         cells = replace(cells, order=order if places is None else places[order])
         rows: Any = pa.array(order)
@@ -368,6 +422,7 @@ def log_of_table(
     kept = (*(options.features or ()), *options.keep, *(() if blocks is None else (blocks.name,)))
     unnamed = leave_out_identifiers(table, coded=coded, keep=kept, counted=counted)
     dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
+    dates = (*dates, *(name for name in ages if name not in dates))
     contexts = Contexts.from_columns(table, n=n, cells=cells)
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
@@ -405,7 +460,7 @@ def log_of_table(
         whole=whole,
         measured=measured,
     )
-    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates))
+    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates), *said)
     log = _in_order(_within(make_log(raw, options), about, options), blocks if counting else None, options, cells)
     return replace(log, dates=dates, notices=notices)
 

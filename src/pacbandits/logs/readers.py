@@ -69,6 +69,7 @@ def read_log(
         clip: whether rewards beyond the range are clipped to it, which changes the outcome that is measured.
         time: the column with the time of each row, by which rows are sorted.
         time_format: the format of its times (`%d/%m/%Y`, for strptime), if it is ambiguous.
+        age: columns of dates that become one feature each: the number of days before that time.
         unit: the column that identifies returning users; sample sizes then count users.
         block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
         order: "none" if the order of rows in the file means nothing.
