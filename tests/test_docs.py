@@ -20,7 +20,10 @@ import pacbandits
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+FRONT = [
+    ROOT / name
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "SUPPORT.md", "CODE_OF_CONDUCT.md")
+]
 RUN = [
     *sorted((DOCS / "tutorials").glob("*.md")),
     *sorted((DOCS / "api").glob("*.md")),
@@ -336,3 +339,66 @@ def test_a_notebook_is_a_page(path):
         assert "\n\n" not in html
     for name in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
         assert name.startswith("data:") or (path.parent / name).exists(), name
+
+
+NEEDED = {
+    "article": {"journal"},
+    "inproceedings": {"booktitle"},
+    "misc": set(),
+    "techreport": {"institution"},
+}
+
+
+def read_bibtex(text):
+    """The entries of a bibliography by key: their kind, and their fields. ValueError where it does not parse."""
+    out, place = {}, 0
+    while text[place:].strip():
+        head = re.compile(r"\s*@(\w+)\{(\w+),\s*").match(text, place)
+        if head is None:
+            raise ValueError(f"no entry begins at {text[place : place + 40]!r}")
+        fields, place = {}, head.end()
+        while not text.startswith("}", place):
+            name = re.compile(r"(\w+) = \{").match(text, place)
+            if name is None:
+                raise ValueError(f"{head[2]}: no field and no closing brace at {text[place : place + 40]!r}")
+            start, place, depth = name.end(), name.end(), 1
+            while depth:
+                if place == len(text):
+                    raise ValueError(f"{head[2]}: {name[1]} has no closing brace")
+                depth += {"{": 1, "}": -1}.get(text[place], 0)
+                place += 1
+            if name[1] in fields:
+                raise ValueError(f"{head[2]}: {name[1]} twice")
+            fields[name[1]] = text[start : place - 1]
+            place = re.compile(r",?\s*").match(text, place).end()
+        place += 1
+        if head[2] in out:
+            raise ValueError(f"{head[2]} twice")
+        out[head[2]] = (head[1], fields)
+    return out
+
+
+def test_the_bibliography_parses_and_its_entries_are_whole():
+    entries = read_bibtex((DOCS / "references.bib").read_text(encoding="utf-8"))
+    assert len(entries) > 50
+    for key, (kind, fields) in entries.items():
+        assert {"author", "title", "year"} | NEEDED[kind] <= fields.keys(), key
+        assert all(value.strip() for value in fields.values()), key
+        assert 1900 < int(fields["year"]) < 2100, key
+        assert key == "VowpalWabbit" or re.fullmatch(rf"[A-Z][A-Za-z]+{fields['year']}[a-z]?", key), key
+        pages = fields.get("pages", "1")
+        assert re.fullmatch(r"\d+|(\d+)--(\d+)", pages), key
+        assert [int(page) for page in pages.split("--")] == sorted(int(page) for page in pages.split("--")), key
+    assert len({fields["title"] for _, fields in entries.values()}) == len(entries)
+
+
+@pytest.mark.parametrize("text", ["@misc{a,\n  title = {b}\n@misc{c,\n}", "@misc{a,\n  title = {b", "misc"])
+def test_a_bibliography_that_lacks_a_brace_is_refused(text):
+    with pytest.raises(ValueError, match=r"brace|no entry"):
+        read_bibtex(text)
+
+
+def test_people_find_how_to_ask_and_how_to_behave():
+    for name in ("CODE_OF_CONDUCT.md", "SUPPORT.md", "SECURITY.md"):
+        assert f"]({name})" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), name
+    assert "make coverage" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -24,6 +24,7 @@ from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.data_set import FileSet, open_set
+from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
@@ -126,9 +127,13 @@ class Proof(Displayed):
         how = self._how(reading)
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
-        asked = self.policy.columns  # kept even if they look like identifiers in this log
-        how["keep"] = (*how.get("keep", ()), *asked)
+        how["keep"] = self._kept(how)
         return read_log(path, **how)[0]
+
+    def _kept(self, how: Json) -> tuple[str, ...]:
+        """Return the columns that stay features even if they look like identifiers in another log."""
+        taken = (how.get("time"), *how.get("age", ()))
+        return (*how.get("keep", ()), *(name for name in self.policy.columns if name not in taken))
 
     def _how(self, reading: Mapping[str, Any] | None) -> Json:
         """Return how the log is read: as for the certificate, unless `reading` says otherwise; metrics are added."""
@@ -141,7 +146,7 @@ class Proof(Displayed):
     def files(self, paths: Sequence[str | Path], *, reading: Mapping[str, Any] | None = None) -> FileSet:
         """Open files, to be read as they were for the certificate, unless `reading` says otherwise."""
         how = self._how(reading)
-        how["keep"] = (*how.get("keep", ()), *self.policy.columns)
+        how["keep"] = self._kept(how)
         return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
 
 
@@ -183,6 +188,7 @@ def verify(
     Raises:
         InputError: If the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
+    log = _without_dropped(log, certificate)
     certificate, policies = _taken_apart(certificate, policies)
     kind = KINDS.get(certificate.kind)
     if kind is None or not isinstance(certificate, kind.claim):
@@ -212,6 +218,15 @@ def verify(
         else:
             verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
+
+
+def _without_dropped(log: Log | Source, certificate: object) -> Log | Source:
+    """Return the log without the features that certifying dropped as useless, if what is verified tells of them."""
+    reading: Json = getattr(certificate, "reading", {})
+    dropped = ReadingOptions.from_json(reading).dropped
+    if isinstance(log, FileSet):
+        return log.without_features(dropped)
+    return drop_features(log, dropped) if isinstance(log, Log) else log
 
 
 def _class_of(claim: Claim, log: Log | Source, contexts: Contexts | None, engine: Engine | str) -> PolicyClass:

@@ -207,8 +207,8 @@ def _is_known(feature: str, answers: tuple[tuple[Test, bool], ...]) -> bool:
 def _denied(test: Test) -> str:
     """Return the negation of a test in words."""
     if isinstance(test, AtMost):
-        name, cut = say_number(test.feature, test.threshold, digits=6 if abs(test.threshold) < 1e5 else 15)
-        return f"{name} is missing or > {cut}" if test.missing is False else f"{name} > {cut}"
+        said = say_number(test.feature, test.threshold, digits=6 if abs(test.threshold) < 1e5 else 15)
+        return f"{said.name} {'is missing or ' if test.missing is False else ''}{said.above}"
     if isinstance(test, Is):
         return f"{plain(test.feature)} is not {plain(test.label)}"
     return f"{plain(test.feature)} is not missing"

@@ -70,7 +70,8 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
     It fails for a missing value, unless it has `or_missing`. "else" is null if contexts without a rule have no action.
     A mixture policy has rule lists under "lottery", each with its `probability` and `below`: the first whose `below` is
     above a draw from [0, 1) is taken. Features made of date columns are listed under "made", each with the column and
-    its part: the `weekday` (Mon, …, Sun), the `day` (counted from 1970-01-01) or the `hour` (13.5 is half past one).
+    its part: the `weekday` (Mon, …, Sun), the `day` (counted from 1970-01-01), the `hour` (13.5 is half past one), or
+    the `age`, the number of days `before` another column.
 
     policy: a tree, a table of up to 1,000 contexts, or a mixture of these.
     actions: the names of the actions, in the order of their numbers; by default the numbers.
@@ -88,11 +89,15 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
     check_chosen(policy)
     names = written_actions(policy, actions)
     made = made_of_dates(policy, dates)
-    beside = {"made": {name: {"of": one.column, "part": one.part} for name, one in made.items()}} if made else {}
+    beside = {"made": {name: _made(one) for name, one in made.items()}} if made else {}
     if not isinstance(policy, Mixture):
         return _rules(policy, names) | beside
     parts = zip(policy.policies, policy.weights, policy.bounds, strict=True)
     return {"lottery": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]} | beside
+
+
+def _made(part: DatePart) -> Json:
+    return {"of": part.column, "part": part.part} | ({"before": part.time} if part.time else {})
 
 
 def _rules(policy: Policy, names: Sequence[Action]) -> Json:
