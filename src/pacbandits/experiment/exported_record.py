@@ -18,18 +18,19 @@ from pacbandits.experiment.rounds import ROUND, Round, round_from_json
 from pacbandits.experiment.stored_rows import (
     EXPORTED,
     NEVER,
-    OUTCOME_KINDS,
     AssignmentColumns,
     AssignmentRow,
     Outcomes,
     StoredField,
     columns_of,
+    outcome_kinds,
 )
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json
 from pacbandits.records import Contexts, Log, parquet
 from pacbandits.records.columns import Columns, is_list, is_number, pa
 from pacbandits.records.log_metadata import RECORD, PackedText, has_record, unpack_text
+from pacbandits.records.metrics import AnyMetric, Guardrail, metric_columns, read_guardrails, read_metrics
 from pacbandits.records.text_files import naming
 from pacbandits.schema import Fields, Json, items, number, parse_json, read_format, text, whole_number
 
@@ -109,6 +110,7 @@ def read_record(path: str | Path) -> Record:
         n = len(columns["sequence"])
         if not n:
             raise InputError("the record has no assignment; export it again")
+        log = Log.read(path)
         return Record(
             columns=columns,
             about=dict(told.given),
@@ -117,12 +119,12 @@ def read_record(path: str | Path) -> Record:
             claimed_at=told.whole_number("at"),
             mature=told.whole_number("mature", most=n),
             entries=_entries(_unpacked(table, told, "entries")),
-            log=Log.read(path),
+            log=log,
             counted=_whole(table, "record_counted", n, most=1) > 0,
             marks=_whole_matrix(table, "record_mark", n, width=MARK_BYTES),
             rewards=_floats(table, "reward", n),
             known=_whole(table, "known", n, least=-MAX_SMALL, most=MAX_SMALL),
-            outcomes={name: _outcomes(table, name, n) for name in OUTCOME_KINDS},
+            outcomes={name: _outcomes(table, name, n) for name in outcome_kinds(len(metric_columns(log.metrics)))},
             seed=_seed(told),
             contexts=_contexts(table, told),
         )
@@ -356,8 +358,18 @@ class SealedTerms:
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
         visits, standard = self.protocol.text("visits"), self.protocol.text("standard")
-        said = spell_remarks(self.late, visits, self.holdout, standard)
+        said = spell_remarks(self.late, visits, self.holdout, standard, bool(self.metrics))
         return (REHEARSED, *said) if "rehearsal" in self.protocol and self.protocol.flag("rehearsal") else said
+
+    @property
+    def metrics(self) -> tuple[AnyMetric, ...]:
+        """Return the metrics."""
+        return read_metrics(self.protocol.items("metrics")) if "metrics" in self.protocol else ()
+
+    @property
+    def guardrails(self) -> tuple[Guardrail, ...]:
+        """Return the guardrails on metrics."""
+        return read_guardrails(self.protocol.items("guardrails")) if "guardrails" in self.protocol else ()
 
     @property
     def reward_range(self) -> tuple[float, float]:

@@ -505,7 +505,7 @@ def verdict_document(
     opening = "doubtful: if its assumptions held, " if verdict.alarms else "good: " if claim.certified else "genuine: "
     facts = [("log", reading)] if reading else []
     facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest or "none")]
-    rest = sort_rest(claim, verdict.trusted, assumptions)
+    rest = sort_rest(claim, verdict.trusted, assumptions, verdict.checked)
     lists = (
         ("derived again", verdict.checked),
         ("taken on trust", rest.trusted),
