@@ -375,8 +375,8 @@ def quick_gain_plan(supposed: Assumptions) -> GainPlan:
     )
     if all(one.gain <= 0 for one in estimates):
         raise InputError(
-            "no policy of this class gains over the control in any scenario, so no gain can be proven; assume an "
-            "effect (--effect), or take a class with deeper trees (--policies)"
+            "no policy of this class gains over the control under these assumptions, so no gain can be proven; name "
+            "another control, assume an effect instead of a pilot's, or take deeper trees (--policies)"
         )
     return GainPlan(supposed, estimates)
 

@@ -186,6 +186,13 @@ def load_gain_plan(path: str | Path) -> GainPlan:
         )
 
 
+def load_any_plan(path: str | Path) -> StudyPlan | GainPlan:
+    """Read a plan of either kind from a file."""
+    with naming(path_of(path)):
+        gain = is_gain_plan(Fields.read(read_json(path), of="plan"))
+    return load_gain_plan(path) if gain else load_plan(path)
+
+
 def is_gain_plan(given: Fields) -> bool:
     """Whether a file of a plan holds one to prove a gain."""
     return given.given.get("format") == GAIN_FORMAT

@@ -486,8 +486,9 @@ def plan(
     _check_simulation(simulated, limits, folder, engine, watch)
     if improve_on is not None:
         gain = _quick_gain(suppose(_contexts_of(contexts), asked, progress=progress), asked)
-        if folder is not None:
-            raise InputError("folder keeps simulated trials, and a plan to prove a gain simulates none; leave it out")
+        if folder is not None or watch is not None:
+            name = "watch" if folder is None else "folder"
+            raise InputError(f"{name} is for simulated trials, and a plan to prove a gain has none; leave it out")
         return refine_gain_plan(gain, limits=limits, engine=engine, progress=progress) if simulated else gain
     made = _quick(suppose(_contexts_of(contexts), asked, progress=progress), budget=budget, progress=progress)
     if not simulated:

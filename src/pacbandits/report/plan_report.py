@@ -25,7 +25,7 @@ from pacbandits.records import Log
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.report.document import Block, Box, Document, Figure, Items, Section, Table, Text
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, save_figure, svg_text
-from pacbandits.report.numbers import about, show_in_figure, show_mean, show_number
+from pacbandits.report.numbers import about, show_gain, show_in_figure, show_mean, show_number
 from pacbandits.report.result_report import write_document
 
 # The sentences of a plan's answer, and the rows of its tables.
@@ -247,16 +247,18 @@ def happened_rows(
     return tuple(rows)
 
 
-def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
-    """Return the rows of `happened_rows` for a certified log.
+def happened(plan: StudyPlan | GainPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
+    """Return the rows of `happened_rows` for a certified log, or of a plan to prove a gain with what was proven.
 
     Raises:
-        InputError: If the plan is for another number of actions.
+        InputError: If the plan is for another number of actions, or for a gain that was not asked for.
     """
     if log.n_actions != plan.supposed.n_actions:
         raise InputError(
             f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
         )
+    if isinstance(plan, GainPlan):
+        return _happened_gain(plan, certificate)
     even = log.least is None and bool(np.allclose(log.propensities, 1.0 / log.n_actions))
     plain = "uniform" if has_rounds(log) else CERTIFY
     return happened_rows(
@@ -265,6 +267,21 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
         algorithm=plain if even else "coda",
         certified=None if certificate.alarms else certificate.certified_epsilon,
         explored="all actions equally often" if even else "some actions more often than others",
+    )
+
+
+def _happened_gain(plan: GainPlan, certificate: Certificate) -> tuple[tuple[str, str, str], ...]:
+    found, s = certificate.improvement, plan.supposed
+    if found is None:
+        raise InputError("the plan is to prove a gain over the control, and no control was named; add --control")
+    low, percent = found.recommended.low if found.recommended else 0.0, (s.outcome.low, s.outcome.high) == UNIT_RANGE
+    samples = round(certificate.independent)
+    supposed = " or ".join(show_gain(one, percent=percent, sign=True) for one in s.effects) or "as in the pilot"
+    proven = f"at least {show_gain(low, percent=percent, sign=True)}" if low > 0 else "none is proven"
+    return (
+        ("rows", f"{_rows(plan.rows)} in {100 * plan.power:g} % of tests", f"{samples:,}"),
+        ("gain proven by then", f"{share(plan.chance(samples))} of planned tests", "yes" if low > 0 else "no"),
+        ("effect over the control", supposed, proven),
     )
 
 
