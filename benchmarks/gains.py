@@ -221,7 +221,8 @@ PLANS: tuple[dict[str, Any], ...] = (
     {"n_actions": 2, "baseline": 0.5, "effect": 0.1, "policies": "trees:depth=2"},
     {"n_actions": 4, "baseline": 0.3, "effect": 0.12},
     {"n_actions": 2, "baseline": 0.3, "effect": 0.2, "share": 0.4},
-    {"n_actions": 3, "baseline": 0.3, "effect": 0.2, "share": 0.6, "policies": "trees:depth=2"},
+    {"n_actions": 3, "baseline": 0.3, "effect": 0.15, "share": 0.6, "policies": "trees:depth=2", "delta": 0.1},
+    {"n_actions": 6, "baseline": 0.3, "effect": 0.2, "policies": "trees:depth=2"},
     {"n_actions": 2, "baseline": 0.05, "effect": 0.03},
     {"n_actions": 3, "baseline": 50.0, "spread": 20.0, "reward_range": (0.0, 100.0), "effect": 5.0},
 )
@@ -232,12 +233,12 @@ def plans() -> None:
     rows: list[list[str]] = []
     for options in PLANS:
         who = people(1000, n_features=3, rng=np.random.default_rng(0))
-        asked = {"policies": POLICIES, **options, "limits": Limits(trials=SIMULATED)}
+        asked = {"policies": "trees:depth=1", **options, "limits": Limits(trials=SIMULATED)}
         made = plan(who, improve_on=0, **asked)
         proofs = 0
         for seed in range(FRESH):
             log = finished_log(made.supposed.problem(0, 1000 + seed), round(made.rows), np.random.default_rng(seed))
-            request = Request(policies=asked["policies"], control="0", epsilon=0.2, delta=DELTA)
+            request = Request(policies=asked["policies"], control="0", epsilon=0.2, delta=made.supposed.delta)
             found = certify_rows(log, request).certificate.improvement
             proofs += found is not None and found.recommended is not None
         share = f"{100 * options['share']:g} %" if "share" in options else "everybody"

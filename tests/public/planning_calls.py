@@ -81,7 +81,7 @@ PLANNING_CALLS: dict[str, Callable[[], Call]] = {
         pb.plan,
         {"contexts": people(), **GAIN_STATED, "power": 0.8, "effect": 0.4},
         {"improve_on": "whole", "power": "number", "effect": "number"},
-        optional=("effect",),
+        optional=("effect", "improve_on"),
         beyond={"improve_on": (-1, 2), "power": (0, 1), "effect": (0, 0.8)},
         called={"improve_on": "improve_on"},
     ),

@@ -647,7 +647,7 @@ def _suppose_gain(
         traffic=traffic,
         seed=asked.seed,
         spec=asked.policies if isinstance(asked.policies, str) else None,
-        power=asked.power,
+        power=number(asked.power, name="--power", above=0, below=1),
     )
 
 
