@@ -66,10 +66,12 @@ if TYPE_CHECKING:
     from pacbandits.options import About as About
     from pacbandits.planning import Affordable as Affordable
     from pacbandits.planning import Assumptions as Assumptions
+    from pacbandits.planning import GainPlan as GainPlan
     from pacbandits.planning import Limits as Limits
     from pacbandits.planning import Quantiles as Quantiles
     from pacbandits.planning import StudyPlan as StudyPlan
     from pacbandits.planning import Traffic as Traffic
+    from pacbandits.planning import load_gain_plan as load_gain_plan
     from pacbandits.planning import load_plan as load_plan
     from pacbandits.planning import plan as plan
     from pacbandits.planning import save_plan as save_plan
@@ -210,10 +212,12 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "planning": (
         "Affordable",
         "Assumptions",
+        "GainPlan",
         "Limits",
         "Quantiles",
         "StudyPlan",
         "Traffic",
+        "load_gain_plan",
         "load_plan",
         "plan",
         "save_plan",
@@ -334,6 +338,7 @@ __all__ = [
     "ExperimentResult",
     "Exploration",
     "Finite",
+    "GainPlan",
     "Gaussian",
     "Given",
     "GuardrailRule",
@@ -392,6 +397,7 @@ __all__ = [
     "learn_class",
     "list_experiments",
     "load_certificate",
+    "load_gain_plan",
     "load_plan",
     "load_policies",
     "load_problem",

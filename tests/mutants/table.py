@@ -644,7 +644,7 @@ PAST = (
     Mutant(
         "the recommended policy has all of δ",
         "certificate/certify.py",
-        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))",
+        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(improvement.candidates))",
         "part = LEADERS_PART",
         f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
     ),

@@ -10,7 +10,7 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.planning import Traffic, load_plan, save_plan
-from pacbandits.planning.scenario_files import read_scenarios
+from pacbandits.planning.plan_files import read_scenarios
 from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.pilots import PilotEffects

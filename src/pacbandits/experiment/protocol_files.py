@@ -28,7 +28,7 @@ from pacbandits.experiment.protocol import (
     read_duration,
 )
 from pacbandits.planning import StudyPlan, load_plan
-from pacbandits.planning.scenario_files import two_numbers
+from pacbandits.planning.plan_files import two_numbers
 from pacbandits.problems import load_problem
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Contexts, parquet
