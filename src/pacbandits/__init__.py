@@ -53,9 +53,13 @@ if TYPE_CHECKING:
     from pacbandits.experiment.protocol import LateRule as LateRule
     from pacbandits.experiment.protocol_files import read_protocol as read_protocol
     from pacbandits.exports import DeployedPolicy as DeployedPolicy
+    from pacbandits.exports import to_flags as to_flags
+    from pacbandits.exports import to_javascript as to_javascript
+    from pacbandits.exports import to_json_logic as to_json_logic
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
+    from pacbandits.learner import PolicyLearner as PolicyLearner
     from pacbandits.logs import from_open_bandit as from_open_bandit
     from pacbandits.logs import open_contexts as open_contexts
     from pacbandits.logs import read_log as read_log
@@ -92,6 +96,7 @@ if TYPE_CHECKING:
     from pacbandits.problems import save_problem as save_problem
     from pacbandits.problems.built_in import built_in as built_in
     from pacbandits.problems.scenarios import Scenario as Scenario
+    from pacbandits.progress import show_progress as show_progress
     from pacbandits.proofs import Proof as Proof
     from pacbandits.proofs import load_certificate as load_certificate
     from pacbandits.proofs import save_certificate as save_certificate
@@ -190,10 +195,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "experiment.protocol_files": ("read_protocol",),
     "exports": (
         "DeployedPolicy",
+        "to_flags",
+        "to_javascript",
+        "to_json_logic",
         "to_python",
         "to_rules",
         "to_sql",
     ),
+    "learner": ("PolicyLearner",),
     "logs": (
         "from_open_bandit",
         "open_contexts",
@@ -240,6 +249,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "problems.built_in": ("built_in",),
     "problems.scenarios": ("Scenario",),
+    "progress": ("show_progress",),
     "proofs": (
         "Proof",
         "load_certificate",
@@ -350,6 +360,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyClass",
+    "PolicyLearner",
     "Problem",
     "Proof",
     "Quantiles",
@@ -408,8 +419,12 @@ __all__ = [
     "save_plan",
     "save_problem",
     "save_state",
+    "show_progress",
     "solve_design",
     "solve_large_design",
+    "to_flags",
+    "to_javascript",
+    "to_json_logic",
     "to_python",
     "to_rules",
     "to_sql",

@@ -251,7 +251,7 @@ def test_a_trial_is_started_from_a_plan_and_compared_with_it(run, customers, sce
     for words, options in (
         ("no scenario 'winnner'", ("run", kept, "--scenario", "winnner")),
         ("--scenario needs a plan", ("run", "trees", "--scenario", "winner")),
-        ("is not a plan", ("run", scenarios.with_suffix(".json"))),
+        ("is not a pacbandits plan", ("run", scenarios.with_suffix(".json"))),
     ):
         scenarios.with_suffix(".json").write_text('{"format": "else"}')
         code, _, err = run(*options)

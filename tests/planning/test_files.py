@@ -154,7 +154,7 @@ def test_a_plan_that_was_altered_is_refused(tmp_path, change):
 def test_what_is_no_plan_is_refused(tmp_path):
     other = tmp_path / "other.json"
     other.write_text("{}")
-    with pytest.raises(InputError, match="this is not a plan"):
+    with pytest.raises(InputError, match="this is not a pacbandits plan"):
         load_plan(other)
     with pytest.raises(InputError, match=r"none\.json"):
         load_plan(tmp_path / "none.json")

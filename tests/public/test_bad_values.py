@@ -24,7 +24,7 @@ RESULTS = {
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }
 PROTOCOLS = {"Algorithm", "Policy", "PolicyClass"}
-EMPTY = {"Bernoulli", "InputError", "__version__"}
+EMPTY = {"Bernoulli", "InputError", "__version__", "show_progress"}
 
 
 @pytest.fixture(autouse=True)

@@ -252,7 +252,15 @@ def certify_rows(
     else:
         assert engine is not None
         read, learnt = _survey_source(rows, request, engine=engine, limits=limits, warn=warn)
-    return certify_survey(read, learnt, request)
+    made = certify_survey(read, learnt, request)
+    if request.guardrails and made.certificate.improvement is None:
+        why = "no policy is chosen by rewards that are known before a later round; use a log with more rounds"
+        if not request.improve:
+            why = "it limits a policy by its gain over control, and none was asked for; ask for one, or leave it out"
+        elif request.single:
+            why = "--single proves no gain over control; leave it out"
+        raise InputError(f"guardrail '{plain(request.guardrails[0].spelt)}' cannot be tested: {why}")
+    return made
 
 
 def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurvey, LearntClass]:
@@ -352,7 +360,9 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)
     if part is None:
         return whole
-    return min(whole, certify_survey(part, learnt, request), key=lambda one: one.certificate.certified_epsilon)
+    found = (whole, certify_survey(part, learnt, request))
+    guarded = [one for one in found if request.guardrails and one.certificate.improvement is not None]
+    return min(guarded or found, key=lambda one: one.certificate.certified_epsilon)
 
 
 def prove_gain(

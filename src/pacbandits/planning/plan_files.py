@@ -26,10 +26,12 @@ from pacbandits.schema import (
     Fields,
     Json,
     flag,
+    format_text,
     json_text,
     number,
     numbers,
     rate,
+    read_format,
     read_json,
     text,
     texts,
@@ -37,7 +39,8 @@ from pacbandits.schema import (
 )
 from pacbandits.version import __version__
 
-FORMAT, GAIN_FORMAT = "pacbandits plan 1", "pacbandits gain plan 1"
+FORMAT, GAIN_FORMAT = 1, 1  # of the files (docs/stability.md)
+GAIN_PLAN = "gain plan"
 FIELDS = (
     "format",
     "made_by",
@@ -55,7 +58,7 @@ FIELDS = (
 def plan_to_json(plan: StudyPlan) -> Json:
     """Serialise a plan to JSON-compatible values; `answer` holds the results alone."""
     return {
-        "format": FORMAT,
+        "format": format_text("plan", FORMAT),
         "made_by": f"pacbandits {__version__}",
         "source": plan.source,
         "answer": answer_to_json(plan),
@@ -101,7 +104,7 @@ GAIN_FIELDS = ("format", "made_by", "source", "budget", "deadline", "left_out", 
 def gain_plan_to_json(plan: GainPlan) -> Json:
     """Serialise a plan to prove a gain to JSON-compatible values; `answer` holds the results alone."""
     return {
-        "format": GAIN_FORMAT,
+        "format": format_text(GAIN_PLAN, GAIN_FORMAT),
         "made_by": f"pacbandits {__version__}",
         "source": plan.source,
         "answer": gain_answer_to_json(plan),
@@ -169,8 +172,7 @@ def load_gain_plan(path: str | Path) -> GainPlan:
     """
     with naming(path_of(path)):
         given = Fields.read(read_json(path), of="plan")
-        if not is_gain_plan(given):
-            raise InputError(f"this is not a plan to prove a gain: its format must be '{GAIN_FORMAT}'")
+        read_format(given.given, GAIN_PLAN, latest=GAIN_FORMAT)
         given.check_known(GAIN_FIELDS)
         made = quick_gain_plan(_supposed_from_json(given.fields("supposed", of="plan")))
         if made.supposed.power is None:
@@ -195,7 +197,7 @@ def load_any_plan(path: str | Path) -> StudyPlan | GainPlan:
 
 def is_gain_plan(given: Fields) -> bool:
     """Whether a file of a plan holds one to prove a gain."""
-    return given.given.get("format") == GAIN_FORMAT
+    return str(given.given.get("format")).startswith(f"pacbandits {GAIN_PLAN} ")
 
 
 def _test_from_json(given: Fields, scenarios: int) -> SimulatedTest:
@@ -217,8 +219,7 @@ def _plan_from_json(value: object) -> StudyPlan:
             "this plan is to prove a gain over the control by one analysis of a finished test (plan --improve-on), "
             "and this needs one to find a policy within ε; make one with --epsilon"
         )
-    if given.given.get("format") != FORMAT:
-        raise InputError(f"this is not a plan: its format must be '{FORMAT}'")
+    read_format(given.given, "plan", latest=FORMAT)
     given.check_known(FIELDS)
     supposed = _supposed_from_json(given.fields("supposed", of="plan"))
     names = [Fields.read(one, of="estimate of a plan") for one in given.items("estimates", least=1)]

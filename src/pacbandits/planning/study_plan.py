@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
@@ -56,7 +57,7 @@ from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import load_policies
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import DEFAULT_VARIATION, Outcome, Scenario
-from pacbandits.progress import Progress, listener
+from pacbandits.progress import Displayed, Progress, listener
 from pacbandits.records import Contexts, Log
 from pacbandits.records.log_metadata import check_range
 
@@ -92,7 +93,7 @@ class TrialAverages:
 
 
 @dataclass(frozen=True, eq=False)
-class StudyPlan:
+class StudyPlan(Displayed):
     """The predicted cost of a trial, before it starts.
 
     supposed: its assumptions.
@@ -289,6 +290,10 @@ class StudyPlan:
         if self.simulated and not all(math.isfinite(self.quantiles(one).p95) for one in RIVALS):
             words.append(f"Some simulated trials had not finished after {self.max_samples:,} users and were ended.")
         return tuple(words)
+
+    def figure(self) -> Any:
+        """Draw the chance to be done by number of people, and sample sizes by scenario, as a matplotlib figure."""
+        return import_module("pacbandits.report.plan_report").plan_figure(self)
 
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values."""

@@ -24,7 +24,7 @@ from pacbandits.problems.scenarios import IN_WORDS, Outcome, Scenario
 from pacbandits.records import Log
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.report.document import Block, Box, Document, Figure, Items, Section, Table, Text
-from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, save_figure, svg_text
+from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, new_figure, save_figure, svg_text
 from pacbandits.report.numbers import about, show_gain, show_in_figure, show_mean, show_number
 from pacbandits.report.result_report import write_document
 
@@ -303,10 +303,10 @@ def draw_plan(plan: StudyPlan, *, path: Path) -> None:
 
 def plan_figure(plan: StudyPlan) -> Any:
     """Return the figure: the chance to be done by number of people, sample sizes by scenario, and certified ε."""
-    plt = pyplot()
     rows = [["chances", "scenarios"]] + ([["proven", "proven"]] if plan.simulated else [])
     heights = (4.6, 3.8)[: len(rows)]
-    figure, axes = plt.subplot_mosaic(rows, figsize=(11.0, sum(heights)), height_ratios=heights, layout="constrained")
+    figure = new_figure(11.0, sum(heights))
+    axes = figure.subplot_mosaic(rows, height_ratios=heights)
     _draw_chances(axes["chances"], plan)
     _draw_scenarios(axes["scenarios"], plan)
     if plan.simulated:
@@ -442,12 +442,19 @@ def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
             return length * traffic.people
 
         top = axis.secondary_xaxis("top", functions=(periods, back))
-        top.xaxis.set_major_locator(pyplot().MaxNLocator(8, steps=[1, 2, 5, 10]))
+        top.xaxis.set_major_locator(_locator(8, steps=[1, 2, 5, 10]))
         top.set_xlabel(f"{traffic.period}s" + (f", {traffic.delay} of them for late rewards" if traffic.delay else ""))
 
 
+def _locator(count: int, **options: Any) -> Any:
+    """Return what places about so many ticks on an axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(count, **options)
+
+
 def _thousands(axis: Any) -> None:
-    axis.xaxis.set_major_locator(pyplot().MaxNLocator(5))
+    axis.xaxis.set_major_locator(_locator(5))
 
     def words(value: float, _: int) -> str:
         return f"{value:,.0f}"
@@ -647,7 +654,8 @@ def _gain_sections(plan: GainPlan) -> Iterable[Block]:
 
 def gain_figure(plan: GainPlan) -> Any:
     """Return the figure: the chance that a gain is proven, and that an ordinary test finds it, by number of rows."""
-    figure, axis = pyplot().subplots(figsize=(8.0, 4.4), layout="constrained")
+    figure = new_figure(8.0, 4.4)
+    axis = figure.subplots()
     ends = (plan.rows_for(0.95), plan.rows, plan.rows_for(0.5), float(plan.budget or 0))
     counts = np.linspace(1.0, 1.25 * max(end for end in ends if math.isfinite(end)), POINTS)
     proven, ordinary = ([100 * of(float(n)) for n in counts] for of in (plan.chance, plan.ordinary_chance))
