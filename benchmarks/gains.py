@@ -363,7 +363,7 @@ def plans() -> None:
     rows: list[list[str]] = []
     for options in PLANS:
         who = people(1000, n_features=3, rng=np.random.default_rng(0))
-        asked = {"policies": "trees:depth=1", **options, "limits": Limits(trials=SIMULATED)}
+        asked: dict[str, Any] = {"policies": "trees:depth=1", **options, "limits": Limits(trials=SIMULATED)}
         made = plan(who, improve_on=0, **asked)
         proofs = 0
         for seed in range(FRESH):

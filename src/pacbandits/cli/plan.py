@@ -394,10 +394,10 @@ def refine_shown(
     quick: GainPlan, *, limits: Limits, engine: DaskEngine | None, tell: Callable[[str], None], quiet: bool
 ) -> GainPlan:
     """Return the plan with simulated tests; print the quick answer before, unless quiet."""
-    from pacbandits.planning.gain_plan import refine_gain_plan
+    from pacbandits.planning.gain_plan import MAX_SIMULATED_ROWS, refine_gain_plan
     from pacbandits.report.numbers import about
 
-    if not quiet:
+    if not quiet and quick.rows <= MAX_SIMULATED_ROWS:
         say(
             f"quick answer: about {about(quick.rows)} rows; simulating tests now (Ctrl-C stops and keeps the results "
             "so far)",
