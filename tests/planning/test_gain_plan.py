@@ -22,7 +22,6 @@ from pacbandits.planning.gain_plan import (
     rows_needed,
 )
 from pacbandits.problems.scenarios import Scenario
-from pacbandits.report.figures import pyplot
 from pacbandits.report.html import render_html
 from pacbandits.report.plan_report import gain_answer, gain_document, gain_figure, happened
 from tests.planning.cases import ONE_AFTER_ANOTHER, people
@@ -183,7 +182,6 @@ def test_the_page_and_the_figure():
         assert words in page
     figure = gain_figure(made)
     assert len(figure.axes[0].lines) == 3
-    pyplot().close(figure)
 
 
 @pytest.mark.thorough
