@@ -48,7 +48,7 @@ from pacbandits.progress import Progress, listener
 from pacbandits.records import Log
 
 CANDIDATES = 2  # a rule, and one action for everybody
-LEADERS_FACTOR = 1.2  # κ: seven settings with 30 or 40 simulated tests each gave 1.1 to 1.3 (docs/gains.md)
+LEADERS_FACTOR = 1.2  # κ, fitted to the simulated tests of the table in docs/gains.md
 DRAWS, PILOT_DRAWS = 2, 24  # of a scenario, and of what a pilot makes likely, for the quick answer
 FIRST_TESTS, MIN_TESTS = 16, 8  # logs of each scenario in the first batch; and those that replace the quick answer
 NEAR_SIZE = 1.5  # factor of the planned size within which the logs of earlier batches count
