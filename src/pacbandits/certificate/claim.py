@@ -53,7 +53,7 @@ class ToldOfLog(Protocol):
 
 MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; their squares and inverses are still finite
 MAX_STORED_REMARKS = 100
-FIELDS_BESIDE_A_CLAIM = ("class", "reading", "record")  # in a file
+FIELDS_BESIDE_A_CLAIM = ("class", "reading", "record", "plan")  # in a file
 # Assumptions of every certificate, as of every A/B test; `pacbandits.certificate.alarms` tests some of them.
 ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
 APART = "what a row earns does not depend on what was played in other rows"

@@ -50,6 +50,7 @@ NAMED_BEFORE = (
     f"control and guardrails, or that there are none, were named before the log was seen: {CERTIFIED} could have tried "
     "others"
 )
+PLANNED = "the question is that of the plan with the digest"
 # What no log could show: how the world is, and what the claim is about.
 _WORLD = (ALIKE, APART, INEXACT, UNITS_ALIKE, UNITS_COME, UNITS_VALUE, UNITS_FIRST)
 
@@ -73,7 +74,8 @@ def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str]) 
     lines = dict.fromkeys((*trusted, *(words for words in assumptions if words in cheats)))
     world = tuple(words for words in assumptions if words in _WORLD or words not in cheats)
     told = tuple(f"{words}: {cheats[words]}" if words in cheats else words for words in lines)
-    return Rest((*told, *_choices(claim)), world)
+    planned = any(words.startswith(PLANNED) for words in trusted)
+    return Rest((*told, *(() if planned else _choices(claim))), world)
 
 
 def _choices(claim: Claim) -> tuple[str, ...]:
