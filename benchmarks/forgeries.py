@@ -225,7 +225,7 @@ def other(value: Any, rng: np.random.Generator) -> Any:
 def changed(whole: Any, chosen: Sequence[Place], rng: np.random.Generator) -> Any:
     """Return a copy in which the scalars at some places are others."""
     out = copy.deepcopy(whole)
-    for place in chosen:
+    for place in sorted(chosen, key=lambda one: (one[-1] == DROPPED, -len(one))):  # what is dropped goes last
         if place[-1] == DROPPED:
             at(out, place[:-2]).pop(place[-2], None)
             continue
@@ -518,7 +518,10 @@ def main(edits: int, names: Sequence[str] = ()) -> None:
         folder = Path(place)
         share = -(-edits // (len(KINDS) + 4))
         wanted = names or (*KINDS, "export")
-        found = {name: sweep_certificate(name, folder, edits=share) for name in KINDS if name in wanted}
+        found: dict[str, Sweep] = {}
+        for name in (one for one in KINDS if one in wanted):
+            found[name] = sweep_certificate(name, folder, edits=share)
+            print(f"{name}: {dict(found[name].counts)}", file=sys.stderr, flush=True)
         if "export" in wanted:
             found |= {f"export: {part}": one for part, one in sweep_export(folder, edits=share).items()}
     rows = [

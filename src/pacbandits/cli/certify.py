@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -302,18 +303,9 @@ def _planned(value: Any, name: str, path: Path) -> Any:
         return [float(one) for one in listed]
     if (name in _TEXTS and isinstance(value, str)) or (name in _FLAGS and isinstance(value, bool)):
         return value
-    wanted = (
-        "a text"
-        if name in _TEXTS
-        else "true or false"
-        if name in _FLAGS
-        else "a number"
-        if name in _NUMBERS
-        else "a list of texts"
-        if name in _LISTS
-        else "a list of two numbers"
-    )
-    raise InputError(f"'{name}' of the plan {plain(path)} must be {wanted}, got {plain(value)}")
+    kinds = {"a text": _TEXTS, "true or false": _FLAGS, "a number": _NUMBERS, "a list of texts": _LISTS}
+    wanted = next((words for words, names in kinds.items() if name in names), "a list of two numbers")
+    raise InputError(f"'{name}' of the plan {plain(path)} must be {wanted}, got {plain(json.dumps(value))}")
 
 
 def take_plan(context: typer.Context, path: Path | None) -> Path | None:
