@@ -131,7 +131,7 @@ def claims_under_drift(drift: float, logs: int, *, ordered: bool, seed: int = 0)
 
 def main(logs: int, drifting_logs: int) -> None:
     began = time.process_time()
-    each = logs // len(KINDS)
+    each = max(logs // len(KINDS), 1)
     found = {kind: count_alarms(kind, each) for kind in KINDS}
     rows = [[kind, f"{each:,}", str(drift), str(ratio)] for kind, (drift, ratio) in found.items()]
     whole = [sum(one[i] for one in found.values()) for i in range(2)]
