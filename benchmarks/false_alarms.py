@@ -24,7 +24,7 @@ from pacbandits.certificate.alarms import look
 from pacbandits.compiled import using_cores
 from pacbandits.records import Contexts, Log, Lottery, parts_of
 
-ROWS, ACTIONS = 500, 3
+ROWS, ACTIONS, CHUNK = 300, 3, 250
 STATED = 0.005
 DRIFTS = (0.0, 0.025, 0.05, 0.1, 0.2)
 DRIFTING_ROWS, PLACES, DELTA, BASE = 2_000, 10, 0.05, 0.6
@@ -34,9 +34,9 @@ def honest(kind: str, logs: int, *, seed: int, rows: int = ROWS) -> Iterator[Log
     """Yield honest logs of a kind."""
     rng = np.random.default_rng([seed, len(kind)])
     shape = (logs, rows)
-    age, place = rng.normal(size=shape), rng.integers(3, size=shape)
+    age = rng.normal(size=shape)
     base = 0.02 if kind == "rare rewards" else 0.4
-    means = np.stack([np.full(shape, base), base + base * (age > 0), base + base / 2 * (place == 1)], axis=2)
+    means = np.stack([np.full(shape, base), base + base * (age > 0), np.full(shape, 1.5 * base)], axis=2)
     if kind == "units":  # a person's visits have one age, one action for good, and rewards that depend on each other
         people = np.sort(rng.integers(rows // 3, size=shape), axis=1)
         age = np.take_along_axis(rng.normal(size=shape), people, axis=1)
@@ -61,9 +61,8 @@ def honest(kind: str, logs: int, *, seed: int, rows: int = ROWS) -> Iterator[Log
         earned[every, actions[:, t]] += rewards[:, t]
         counts[every, actions[:, t]] += 1
     for i in range(logs):
-        columns = np.column_stack([age[i], place[i]])
         yield Log.of(
-            Contexts.of(columns, names=["age", "place"], categories=[None, ("x", "y", "z")]),
+            Contexts.of(age[i][:, None], names=["age"]),
             actions=actions[i],
             rewards=rewards[i],
             propensities=propensities[i],
@@ -79,8 +78,10 @@ def count_alarms(kind: str, logs: int, *, seed: int = 0) -> tuple[int, int]:
     """Return the number of honest logs with an alarm for drift, and with one for the sample ratio."""
     found = np.zeros(2, dtype=int)
     with using_cores(1):
-        for log in honest(kind, logs, seed=seed):
-            found += [one.found for one in look(log)]
+        for first in range(0, logs, CHUNK):
+            for log in honest(kind, min(CHUNK, logs - first), seed=seed + first):
+                found += [one.found for one in look(log)]
+            print(f"{kind}, {min(first + CHUNK, logs):,} logs: {found.tolist()}", file=sys.stderr, flush=True)
     return int(found[0]), int(found[1])
 
 

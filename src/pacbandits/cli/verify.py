@@ -210,7 +210,7 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
     spec, learning = asked.check(log, whole=False), c.learning
     if learning is None and len(log) >= c.rows:
         yield from check_expected(Verdict((), None), proof, log, str(spec)).faults
-    elif learning is not None and learning.spec != spec:
+    if learning is not None and learning.spec != spec:
         yield f"the plan asks for the policy class {plain(spec)}, and the certificate is of {plain(learning.spec)}"
     if learning is not None and (learning.digest if learning.spared == 0 else None) != plan.contexts_digest:
         yield "the policy class was learnt from other contexts than the plan says"
