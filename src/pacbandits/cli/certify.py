@@ -532,7 +532,7 @@ def certify_log(
     pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
     pacbandits certify logs/2026-*/*.parquet --policies trees:depth=2 --epsilon 0.01
     pacbandits certify s.parquet --engine dask --scheduler tcp://head:8786
-    pacbandits certify decisions.dsjson --reward-range -1 0
+    pacbandits certify decisions.dsjson --action _tag
     pacbandits certify feedback.npz --position 0
     pacbandits certify --write-plan plan.json --action variant --reward bought --split uniform --control none
     pacbandits certify test.csv --plan plan.json --certificate proof.json[/]

@@ -56,7 +56,11 @@ Clip = Annotated[
 ]
 ActionColumn = Annotated[
     str | None,
-    typer.Option("--action", metavar="COLUMN", help="Action column (default: [cyan]action[/])."),
+    typer.Option(
+        "--action",
+        metavar="COLUMN",
+        help="Action column (default: [cyan]action[/]). In dsjson the field that identifies an action, _tag or i.id.",
+    ),
 ]
 RewardColumn = Annotated[
     str | None,

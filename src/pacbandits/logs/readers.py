@@ -30,6 +30,7 @@ class LogFormat:
     read: makes a log from a file.
     positions: whether it may hold several positions, of which one is read.
     columns: whether its author names the columns, so that options say which is which.
+    takes: the options of columns that it takes otherwise.
     """
 
     name: str
@@ -37,6 +38,7 @@ class LogFormat:
     read: Callable[[Path, ReadingOptions], Log]
     positions: bool = False
     columns: bool = False
+    takes: tuple[str, ...] = ()
 
 
 LOG_FORMATS = {
@@ -44,7 +46,7 @@ LOG_FORMATS = {
     for form in (
         LogFormat("parquet", (".parquet", ".pq", ".parq"), log_of_file, columns=True),
         LogFormat("csv", tuple(parquet.DELIMITERS), log_of_file, columns=True),
-        LogFormat("dsjson", (".dsjson", ".json", ".jsonl", ".ndjson"), read_dsjson),
+        LogFormat("dsjson", (".dsjson", ".json", ".jsonl", ".ndjson"), read_dsjson, takes=("action",)),
         LogFormat("open-bandit", (".npz",), read_open_bandit, positions=True),
     )
 }
@@ -60,7 +62,8 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     path: the file.
     format: parquet, csv, dsjson or open-bandit; by default from the file's suffix.
     reading: what the file does not say:
-        action, reward, propensity: the columns that hold these, if they have other names.
+        action, reward, propensity: the columns that hold these, if they have other names; in dsjson action is the
+            field that identifies an action, `_tag` or `i.id`, if not its place.
         split: the propensities, if they were the same for everybody: `uniform`, or each action's (`a=0.4,b=0.6`); or
             those of each block, by action.
         reward_range: the smallest and the largest possible reward, if not 0 and 1.
@@ -96,7 +99,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     options = ReadingOptions(**reading)
     if options.position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out --position")
-    if not form.columns and (said := options.of_columns):
+    if not form.columns and (said := [name for name in options.of_columns if name not in form.takes]):
         raise InputError(f"{path} has a format with fixed columns; leave out {option_of(said[0])}")
     with naming(path):
         log = form.read(path, options)
