@@ -2087,7 +2087,7 @@ EXPERIMENTS = (
     Mutant(
         "rows may have other probabilities than their design gives",
         AUDIT,
-        "if not np.allclose(record.propensities[rows], expected, rtol=0, atol=PROPENSITY_ROUNDING):",
+        "if not same or not np.allclose(record.propensities[rows], expected, rtol=0, atol=PROPENSITY_ROUNDING):",
         "if not len(expected):",
         f"{FORGING}rows_are_of_the_round_that_was_open_with_its_probabilities",
     ),
