@@ -181,9 +181,12 @@ class Result:
         """Draw the mean outcome of the policy and of each single action with intervals, as a matplotlib figure."""
         return draw_result(self.summary())
 
-    def save(self, path: str | Path) -> None:
-        """Write the certificate as a JSON file, for `pacbandits verify`, `apply` and `load_certificate`."""
-        save_certificate(path, self.certificate, self.policies, reading=self.reading)
+    def save(self, path: str | Path, *, plan: str | None = None) -> None:
+        """Write the certificate as a JSON file, for `pacbandits verify`, `apply` and `load_certificate`.
+
+        plan: the digest of the plan that fixed the question, if there was one.
+        """
+        save_certificate(path, self.certificate, self.policies, reading=self.reading, plan=plan)
 
     def verify(self, log: Log | Source | None = None) -> Verdict:
         """Recheck the certificate against its log, independently of the code that made it.
@@ -332,6 +335,11 @@ def withheld_block(reading: Json) -> str | None:
     return None if block in (*reading.get("keep", ()), *reading.get("features", ())) else block
 
 
+def with_guarded_metrics(reading: Json, guardrails: Sequence[Guardrail]) -> Json:
+    """Return how data are read if the columns of guardrails are metrics, too."""
+    return _with_metrics(reading, with_guarded(reading.get("metrics", ()), guardrails)) if guardrails else reading
+
+
 def _with_metrics(reading: Json, metrics: Sequence[AnyMetric]) -> Json:
     asked: Json = {**reading, "metrics": metrics}
     return ReadingOptions(**asked).to_json()
@@ -365,8 +373,8 @@ def analyse(
     reading: the columns, by its keywords. notice: called with a sentence before something that takes long.
     """
     tell, warn = listener(progress), listener(notice)
-    if request.guardrails and not isinstance(data, Log | FileSet):
-        reading = _with_metrics(reading, with_guarded(reading.get("metrics", ()), request.guardrails))
+    if not isinstance(data, Log | FileSet):
+        reading = with_guarded_metrics(reading, request.guardrails)
     if isinstance(data, FileSet) and reading:
         raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
     named = are_files(data)

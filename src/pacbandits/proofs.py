@@ -90,6 +90,7 @@ class Proof(Displayed):
     path: of the file.
     record: of an experiment's certificate, the number of first records of its event log that it is of, and the number
         of the analysis (`records`, `look`); None for any other.
+    plan: the digest of the plan that fixed the question (`certify --plan`); None if there was none.
     """
 
     certificate: Claim
@@ -97,6 +98,7 @@ class Proof(Displayed):
     reading: Json
     path: Path
     record: Json | None = None
+    plan: str | None = None
 
     @property
     def policy(self) -> DeployedPolicy:
@@ -352,6 +354,7 @@ def save_certificate(
     reading: Mapping[str, Any] | None = None,
     contexts: Contexts | None = None,
     record: Mapping[str, Any] | None = None,
+    plan: str | None = None,
 ) -> None:
     """Write a certificate, its policy class and how its log was read, as one JSON file.
 
@@ -361,6 +364,7 @@ def save_certificate(
     reading: how its log was read, by the keywords of `read_log`.
     contexts: those that a certificate of linear rewards is about, written to a file next to it.
     record: the part of an experiment's event log that the certificate is of (see `Proof`).
+    plan: the digest of the plan that fixed the question.
 
     >>> import pacbandits as pb
     >>> problem = pb.load_problem("two-of-many:actions=6,policies=40")
@@ -380,6 +384,7 @@ def save_certificate(
         "class": class_to_json(policies),
         "reading": dict(reading or {}),
         **({} if record is None else {"record": _read_part({"record": record})}),
+        **({} if plan is None else {"plan": plan}),
     }
     try:
         text = json_text(whole, indent=1, default=plain_number)
@@ -433,7 +438,8 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
         raise InputError(
             f"{plain(path)} speaks of {' and '.join(f'{count:,}' for count in sorted(actions))} actions; it was altered"
         )
-    return Proof(certificate, chosen, reading, path, _read_part(given))
+    plan = Fields(given, "certificate").text("plan") if "plan" in given else None
+    return Proof(certificate, chosen, reading, path, _read_part(given), plan)
 
 
 def _read_part(given: Json) -> Json | None:

@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from benchmarks import false_alarms
 from scipy.stats import binom
 
 from pacbandits.certificate.alarms import FIRST_START_SHARE, find_mismatch, look_at_ratio
@@ -259,3 +260,17 @@ def test_rounds_are_batches_and_their_order_within_does_not_matter():
             theirs = look(other, needed=3.0)
             assert theirs.log_evidence == pytest.approx(ours.log_evidence, abs=0.02)
             assert theirs.where == ours.where
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", false_alarms.KINDS)
+def test_honest_logs_raise_alarms_no_more_often_than_is_stated(kind):
+    for count in false_alarms.count_alarms(kind, 300, seed=9):
+        assert count <= binom.ppf(1 - RARE, 300, false_alarms.STATED)
+
+
+@pytest.mark.slow
+def test_drift_that_hurts_bets_is_found_or_leaves_claims_right():
+    """Leaders in turn, each while it is good: the mixture is worse on average than it seems."""
+    for ordered in (True, False):
+        assert false_alarms.claims_under_drift(0.2, 5, ordered=ordered)[:3] == (0, 0, 5)

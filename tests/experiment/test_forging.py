@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -247,6 +248,8 @@ def test_rows_are_of_the_round_that_was_open_with_its_probabilities(export):
     assert _wrong_rounds(record, with_round(record, 2, sampler=other)) == [
         "rows of round 2 were drawn with other probabilities than its design gives"
     ]
+    seven = SimpleNamespace(propensities=lambda contexts: np.full((len(contexts), 7), 1 / 7))  # of other actions
+    assert len(_wrong_rounds(record, with_round(record, 2, sampler=seven))) == 1
 
 
 def test_the_holdout_is_for_good_and_gets_the_standard(tmp_path):

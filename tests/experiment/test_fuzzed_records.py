@@ -47,8 +47,11 @@ NUMBERS = (-1, 0, 1, 2, 255, 256, 2**31 - 1, 2**31, 2**53 + 1, 2**62, 2**63 - 1)
 
 @pytest.fixture(scope="module")
 def genuine(tmp_path_factory):
+    return play_genuine(tmp_path_factory.mktemp("genuine"))
+
+
+def play_genuine(folder):
     """A small export with everything in it: a holdout, a guardrail, a window, a withdrawal; and its certificate."""
-    folder = tmp_path_factory.mktemp("genuine")
     late, rule = LateRule("window", window_seconds=86400 * 1.5), GuardrailRule("complaint", 0.5)
     options = {"holdout": 0.2, "late": late, "guardrail": rule, "epsilon": 0.3, "policies": "trees:depth=1"}
     played = Played(folder / "e.db", options)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import forgeries
 
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import Claim
@@ -281,3 +282,34 @@ def test_a_dropped_remark_of_the_log_is_a_fault(tmp_path: Path) -> None:
     bare = replace(own.certificate, remarks=("the moon was full",))
     faults = verify(bare, own.log, own.policies).faults
     assert faults == ("the certificate does not say that it assumes: whoever came was asked",)
+
+
+# Every scalar and field one by one, and pairs, by a forger who makes all words follow (`benchmarks/forgeries.py`).
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["shuffled by content", "ordered", "gain and guardrail", "units", "blocks", "sums"])
+def test_some_forged_scalars_are_refused_or_covered_by_a_printed_line(name: str, tmp_path: Path) -> None:
+    found = forgeries.sweep_certificate(name, tmp_path, edits=40)
+    assert found.lies == []
+    assert found.counts[forgeries.REFUSED] >= 30
+
+
+@pytest.mark.slow
+def test_forged_exports_are_refused_or_covered_by_a_printed_line(tmp_path: Path) -> None:
+    for found in forgeries.sweep_export(tmp_path, edits=100).values():
+        assert found.lies == []
+        assert found.counts[forgeries.REFUSED] >= 40
+
+
+@pytest.mark.thorough
+def test_the_choice_of_a_leaders_size_cannot_be_hidden(tmp_path: Path) -> None:
+    """By cross-validation, and by pruning as earlier versions did, would be two attempts."""
+    own = forgeries.make("shuffled by content", tmp_path)
+    assert own.whole["leaders"]["cross_validated"] is True
+    place = ("leaders", "cross_validated", forgeries.DROPPED)
+    bare = forgeries.changed(own.whole, [place], np.random.default_rng(0))
+    (tmp_path / "bare.json").write_text(json.dumps(bare))
+    proof = load_certificate(tmp_path / "bare.json")
+    (fault,) = verify(proof.certificate, own.log, proof.policies).faults
+    assert "is chosen by cross-validation" in fault

@@ -36,6 +36,7 @@ LEADERS = "certificate/test_leaders.py::test_"
 LED = "certificate/test_led_ville.py::test_no_expert_grows_rich_whoever_leads"
 STARTS = "certificate/test_starts.py::test_"
 GAINS = "certificate/test_gains.py::test_"
+PLANS = "cli/test_analysis_plans.py::test_"
 SHARED_STARTS = "certificate/test_led_ville.py::test_all_starts_of_a_single_policy_share_what_there_is"
 MADE = f"{LEADERS}a_certificate_is_its_definition_and_verify_finds_the_same"
 PARTS = f"{LEADERS}certify_has_two_proofs_that_share_delta"
@@ -703,6 +704,43 @@ PAST = (
         "if [one.name for one in found.candidates] != names_due(c, policies):",
         "if False:",
         f"{GAINS}a_candidate_left_out_is_refused",
+    ),
+    Mutant(
+        "verify takes either choice of a leader's size",
+        "verifier/rule.py",
+        "newer = c.by_content or says(c.remarks, COUNTED)",
+        "newer = told.cross_validated",
+        "fuzz/test_certificates.py::test_the_choice_of_a_leaders_size_cannot_be_hidden",
+    ),
+    Mutant(
+        "certify lets options contradict the plan",
+        "cli/certify.py",
+        "fixed.check_not_contradicted(context)",
+        "pass",
+        f"{PLANS}an_option_that_contradicts_the_plan_is_refused_naming_both",
+    ),
+    Mutant(
+        "verify takes any plan for the certificate's",
+        "cli/verify.py",
+        "if proof.plan != plan.digest:",
+        "if False:",
+        f"{PLANS}a_plan_fixes_the_question_and_verify_checks_it",
+    ),
+    *(
+        Mutant(
+            f"verify does not compare the {name} with the plan",
+            "cli/verify.py",
+            text,
+            "if False:",
+            f"{PLANS}a_certificate_that_answers_another_question_is_refused_though_it_names_the_plan",
+        )
+        for name, text in (
+            ("δ and ε", "if c.delta != asked.delta or asked.epsilon not in (None, c.epsilon):"),
+            ("columns", "if planned.get(name) != reading.get(name):"),
+            ("guardrails", "if found is not None and found.guardrails != asked.guardrails:"),
+            ("control", "if proven != control and not (found is None and none):"),
+            ("class", "if learning is not None and learning.spec != spec:"),
+        )
     ),
     Mutant(
         "verify takes candidates' leaders by hindsight",
@@ -2106,7 +2144,7 @@ EXPERIMENTS = (
     Mutant(
         "rows may have other probabilities than their design gives",
         AUDIT,
-        "if not np.allclose(record.propensities[rows], expected, rtol=0, atol=PROPENSITY_ROUNDING):",
+        "if not same or not np.allclose(record.propensities[rows], expected, rtol=0, atol=PROPENSITY_ROUNDING):",
         "if not len(expected):",
         f"{FORGING}rows_are_of_the_round_that_was_open_with_its_probabilities",
     ),

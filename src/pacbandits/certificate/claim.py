@@ -56,7 +56,7 @@ MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; their squares and inverses
 MAX_STORED_REMARKS = 100
 # The format of every kind of certificate (docs/stability.md). Those made before 0.2.0 state none, and have format 1.
 FORMAT_NAME, UNNUMBERED, FORMAT = "certificate", 1, 2
-FIELDS_BESIDE_A_CLAIM = ("class", "reading", "record")  # in a file
+FIELDS_BESIDE_A_CLAIM = ("class", "reading", "record", "plan")  # in a file
 # Assumptions of every certificate, as of every A/B test; `pacbandits.certificate.alarms` tests some of them.
 ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
 APART = "what a row earns does not depend on what was played in other rows"

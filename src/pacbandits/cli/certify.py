@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -51,12 +54,14 @@ from pacbandits.cli.log_options import (
     read_contexts,
     reading_options,
 )
-from pacbandits.errors import InputError, count_of, plain
+from pacbandits.errors import InputError, count_of, option_of, plain
 
 if TYPE_CHECKING:
     from pacbandits.analysis import Request
     from pacbandits.policies import Restrictions
-    from pacbandits.records import Log
+    from pacbandits.records import Contexts, Log
+
+DEFAULT_POLICIES, DEFAULT_DELTA = "trees:depth=2", 0.05
 
 
 # Options for deployable policies: budgets, excluded actions, smallest leaves.
@@ -195,6 +200,182 @@ def _numbers(words: str, *, option: str) -> dict[str, float]:
     return found
 
 
+# A plan of the analysis, written before the log is seen, fixes the question that a certificate answers.
+
+
+ANALYSIS_PLAN, ANALYSIS_FORMAT = "analysis plan", 1  # the format of the file (docs/stability.md)
+# The options of `certify` that are the question, and their values if a plan does not name them.
+_TEXTS = (
+    *("action", "reward", "split", "propensity", "control", "improve_on", "time", "time_format", "unit", "block"),
+    *("order", "features", "without", "policies", "contexts", "cost", "max_share"),
+)
+_FLAGS = ("clip", "best_only", "ordered", "shuffle", "single", "asymptotic")
+_LISTS = ("metric", "guardrail", "never", "age")
+_NUMBERS = (
+    *("epsilon", "delta", "smallest_leaf", "max_cost", "max_treated", "least_propensity"),
+    *("actions", "position", "draws", "seed"),
+)
+QUESTION: dict[str, Any] = {
+    **dict.fromkeys((*_TEXTS, *_NUMBERS, *_LISTS, "reward_range")),
+    **dict.fromkeys(_FLAGS, False),
+    "policies": DEFAULT_POLICIES,
+    "delta": DEFAULT_DELTA,
+}
+
+
+@dataclass(frozen=True)
+class AnalysisPlan:
+    """The question of an analysis, fixed in a file.
+
+    path: of the file.
+    digest: the SHA-256 of its bytes.
+    options: the value of every option of `QUESTION`.
+    contexts_digest: of the contexts from before the experiment, if it names any.
+    """
+
+    path: Path
+    digest: str
+    options: dict[str, Any]
+    contexts_digest: str | None
+
+    def check_not_contradicted(self, context: typer.Context) -> None:
+        """Raise if an option of the command line has another value than the plan."""
+        for name, planned in self.options.items():
+            source, given = context.get_parameter_source(name), _settled(context.params[name])
+            if name == "contexts" or source is None or source.name != "COMMANDLINE" or given == planned:
+                continue
+            said = "does not name it" if planned in (None, False) else f"has {_spelt(planned)}"
+            option = option_of(name)
+            raise InputError(
+                f"{f'{option} {_spelt(given)}'.strip()} contradicts the plan: {plain(self.path)} {said}; leave "
+                f"{option} out, or certify without --plan"
+            )
+
+    def check_contexts(self, contexts: Contexts | None) -> None:
+        """Raise unless the contexts from before the experiment are those of the plan."""
+        from pacbandits.records.log import digest_contexts
+
+        found = None if contexts is None else digest_contexts(contexts)
+        if self.contexts_digest is not None and found != self.contexts_digest:
+            raise InputError(
+                f"the contexts of --contexts have another digest than those of the plan {plain(self.path)}, "
+                f"{self.contexts_digest}; give the planned ones, or certify without --plan"
+            )
+
+
+def _settled(value: Any) -> Any:
+    """Return the value of an option as a plan has it."""
+    if isinstance(value, tuple | list):
+        return [_settled(one) for one in cast("list[Any]", value)] or None
+    return str(value) if isinstance(value, Path) else value
+
+
+def _spelt(value: Any) -> str:
+    many = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return plain(" ".join("" if one is True else str(one) for one in many))
+
+
+def read_analysis_plan(path: Path) -> AnalysisPlan | None:
+    """Read a plan of an analysis; None if the file is the plan of a trial, which fixes no question."""
+    from pacbandits.schema import Fields, read_format, read_json
+
+    value = Fields.read(read_json(path), of="plan")
+    if not str(value.given.get("format")).startswith(f"pacbandits {ANALYSIS_PLAN} "):
+        return None
+    read_format(value.given, ANALYSIS_PLAN, latest=ANALYSIS_FORMAT)
+    value.check_known(("format", "contexts_digest", *QUESTION))
+    options = {name: _planned(value.given.get(name), name, path) for name in QUESTION}
+    digest = value.text("contexts_digest") if value.given.get("contexts_digest") is not None else None
+    if (options["contexts"] is None) != (digest is None):
+        raise InputError(f"the plan {plain(path)} needs 'contexts' and 'contexts_digest'; --write-plan writes both")
+    return AnalysisPlan(path, hashlib.sha256(path.read_bytes()).hexdigest(), options, digest)
+
+
+def _planned(value: Any, name: str, path: Path) -> Any:
+    """Return the value of an option in a plan; its default if there is none."""
+    if value is None:
+        return QUESTION[name]
+    numbers = isinstance(value, int | float) and not isinstance(value, bool)
+    if name in _NUMBERS and (numbers or isinstance(value, str)):
+        return as_rate(value)
+    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    if name in _LISTS and listed and all(isinstance(one, str) for one in listed):
+        return listed
+    if name == "reward_range" and len(listed) == 2 and all(isinstance(one, int | float) for one in listed):
+        return [float(one) for one in listed]
+    if (name in _TEXTS and isinstance(value, str)) or (name in _FLAGS and isinstance(value, bool)):
+        return value
+    kinds = {"a text": _TEXTS, "true or false": _FLAGS, "a number": _NUMBERS, "a list of texts": _LISTS}
+    wanted = next((words for words, names in kinds.items() if name in names), "a list of two numbers")
+    raise InputError(f"'{name}' of the plan {plain(path)} must be {wanted}, got {plain(json.dumps(value))}")
+
+
+def take_plan(context: typer.Context, path: Path | None) -> Path | None:
+    """Let the options that the command line does not give have the values of a plan."""
+    if path is None or context.resilient_parsing:
+        return path
+    try:
+        plan = read_analysis_plan(path)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+    if plan is not None:
+        named = {name: value for name, value in plan.options.items() if value not in (None, False)}
+        context.default_map = {**(context.default_map or {}), **named}
+    return path
+
+
+def write_analysis_plan(path: Path, options: Mapping[str, Any], contexts: Contexts | None) -> None:
+    """Write the question that these options ask to a file, and say its digest."""
+    from pacbandits.records.log import digest_contexts
+    from pacbandits.schema import format_text, json_text
+
+    fixed: dict[str, Any] = {"format": format_text(ANALYSIS_PLAN, ANALYSIS_FORMAT)} | {
+        name: _settled(options[name]) for name in QUESTION
+    }
+    if contexts is not None:
+        fixed["contexts_digest"] = digest_contexts(contexts)
+    try:
+        path.write_text(json_text(fixed, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    say(f"{path} has the digest {digest}; publish it before the log is seen, and certify with --plan {path}")
+
+
+def question_of(options: Mapping[str, Any]) -> tuple[dict[str, Any], Request]:
+    """Return how a log is read, and what is asked of it, by the options of `certify`."""
+    from pacbandits.analysis import Request, improved_on, withheld_block
+    from pacbandits.records.metrics import read_guardrails
+
+    same = ("action", "reward", "propensity", "split", "reward_range", "clip", "time", "time_format", "unit", "block")
+    reading = reading_options(
+        **{name: options[name] for name in (*same, "order", "least_propensity", "position")},
+        columns=options["features"],
+        left_out=options["without"],
+        n_actions=options["actions"],
+        age=options["age"] or (),
+        metrics=options["metric"] or (),
+    )
+    if options["contexts"] is not None and options["age"]:
+        raise InputError("--age counts days to the time of each row, and --contexts has no such time; leave one out")
+    improved = improved_on(options["control"], False if options["best_only"] else options["improve_on"])
+    limits = ("smallest_leaf", "cost", "max_cost", "max_share", "max_treated", "never")
+    request = Request(
+        policies=options["policies"],
+        restrict=partial(restrictions_for, **{name: options[name] for name in limits}, control=improved["control"]),
+        epsilon=options["epsilon"],
+        delta=options["delta"],
+        contexts=None if options["contexts"] is None else read_contexts(Path(options["contexts"])),
+        ordered=options["ordered"] or options["time"] is not None,
+        shuffle=options["shuffle"],
+        single=options["single"],
+        block=withheld_block(reading),
+        **improved,
+        guardrails=read_guardrails(options["guardrail"] or ()),
+    )
+    return reading, request
+
+
 # `pacbandits certify`.
 
 
@@ -203,17 +384,19 @@ DEFAULT_EPSILON = 0.05  # of --asymptotic
 
 @app.command("certify")
 def certify_log(
+    context: typer.Context,
     log: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
+            show_default=False,
             help="The data of the test, in CSV or Parquet; several files are read one after the other and may be "
             "larger than memory. Default column names: [cyan]action[/], [cyan]reward[/], and [cyan]propensity[/] (of "
             "the logged action) or [cyan]propensities[/] (lists) or [cyan]propensity_0[/], [cyan]propensity_1[/], … "
             "(of all actions), optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; all other columns "
             "are features. Also read: Vowpal Wabbit dsjson lines, Open Bandit feedback (.npz), and [cyan]actg175[/], "
-            "a past clinical trial."
+            "a past clinical trial.",
         ),
-    ],
+    ] = None,
     action: ActionColumn = None,
     reward: RewardColumn = None,
     split: Split = None,
@@ -244,13 +427,13 @@ def certify_log(
     ] = None,
     delta: Annotated[
         float, typer.Option(parser=as_rate, metavar="RATE", help="Error probability δ, between 0 and 1.")
-    ] = 0.05,
+    ] = DEFAULT_DELTA,
     policies: Annotated[
         str,
         typer.Option(
             help="Policy class to search, [cyan]name:key=value,…[/]; [cyan]pacbandits policies[/] lists them."
         ),
-    ] = "trees:depth=2",
+    ] = DEFAULT_POLICIES,
     contexts: Annotated[
         Path | None,
         typer.Option(
@@ -312,7 +495,19 @@ def certify_log(
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(help="The plan of this trial, from [cyan]pacbandits plan --out[/], to compare the result with."),
+        typer.Option(
+            is_eager=True,
+            callback=take_plan,
+            help="A plan: of this analysis, from [cyan]--write-plan[/], which fixes all options that are part of the "
+            "question; or of the trial, from [cyan]pacbandits plan --out[/], to compare the result with.",
+        ),
+    ] = None,
+    write_plan: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the question that these options ask to this file, and stop: no log is needed. Publish its "
+            "digest before the log is seen, and certify with [cyan]--plan[/]."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -346,12 +541,13 @@ def certify_log(
     pacbandits certify logs/2026-*/*.parquet --policies trees:depth=2 --epsilon 0.01
     pacbandits certify s.parquet --engine dask --scheduler tcp://head:8786
     pacbandits certify decisions.dsjson --action _tag
-    pacbandits certify feedback.npz --position 0[/]
+    pacbandits certify feedback.npz --position 0
+    pacbandits certify --write-plan plan.json --action variant --reward bought --split uniform --control none
+    pacbandits certify test.csv --plan plan.json --certificate proof.json[/]
     """
-    from pacbandits.analysis import Request, analyse, improved_on, is_streamed, withheld_block
+    from pacbandits.analysis import analyse, is_streamed
     from pacbandits.confidence import check_delta
     from pacbandits.planning.plan_files import load_any_plan
-    from pacbandits.records.metrics import read_guardrails
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
@@ -368,55 +564,25 @@ def certify_log(
     check_output(certificate)
     check_output(report)
     check_report(report)
-    planned = None if plan is None else load_any_plan(plan)
-    reading = reading_options(
-        action=action,
-        reward=reward,
-        propensity=propensity,
-        split=split,
-        reward_range=reward_range,
-        clip=clip,
-        time=time,
-        time_format=time_format,
-        age=age or (),
-        unit=unit,
-        block=block,
-        order=order,
-        columns=features,
-        left_out=without,
-        n_actions=actions,
-        least_propensity=least_propensity,
-        position=position,
-        metrics=metric or (),
-    )
-    _check_contexts(contexts, log)
-    if contexts is not None and age:
-        raise InputError("--age counts days to the time of each row, and --contexts has no such time; leave one out")
-    improved = improved_on(control, False if best_only else improve_on)
-    restricting = {
-        "smallest_leaf": smallest_leaf,
-        "cost": cost,
-        "max_cost": max_cost,
-        "max_share": max_share,
-        "max_treated": max_treated,
-        "never": never,
-        "control": improved["control"],
-    }
-    request = Request(
-        policies=policies,
-        restrict=partial(restrictions_for, **restricting),
-        epsilon=epsilon,
-        delta=delta,
-        contexts=None if contexts is None else read_contexts(contexts),
-        ordered=ordered or time is not None,
-        shuffle=shuffle,
-        single=single,
-        block=withheld_block(reading),
-        **improved,
-        guardrails=read_guardrails(guardrail or ()),
-    )
+    fixed = None if plan is None else read_analysis_plan(plan)
+    planned = None if plan is None or fixed is not None else load_any_plan(plan)
+    if fixed is not None:
+        fixed.check_not_contradicted(context)
+    _check_contexts(contexts, log or [])
+    reading, request = question_of(context.params)
+    if fixed is not None:
+        fixed.check_contexts(request.contexts)
+    if write_plan is not None:
+        check_output(write_plan)
+        write_analysis_plan(write_plan, context.params, request.contexts)
+        return
+    if not log:
+        raise InputError("the log is missing: pacbandits certify LOG …; only --write-plan needs none")
+    digest = None if fixed is None else fixed.digest
     if asymptotic:
-        certify_approximately(log, reading, request, draws=draws, seed=seed, certificate=certificate, as_json=as_json)
+        certify_approximately(
+            log, reading, request, draws=draws, seed=seed, certificate=certificate, digest=digest, as_json=as_json
+        )
         return
     with status() as tell:
         with ExitStack() as stack:
@@ -432,9 +598,9 @@ def certify_log(
     if report is not None:
         write_report(summary, report)
     if certificate is not None:
-        result.save(certificate)
+        result.save(certificate, plan=digest)
     if as_json:
-        print_json(result.to_json() | summary.to_json())
+        print_json(result.to_json() | summary.to_json() | ({} if digest is None else {"plan": digest}))
     else:
         say_notices(result.log)
         if not summary.alarms:  # with an alarm, the table begins with it
@@ -442,6 +608,8 @@ def certify_log(
         show(certificate_document(made, summary))
         if summary.happened:
             show(happened_document(summary.happened))
+        if fixed is not None:
+            say(f"the question is that of the plan {fixed.path}, digest {fixed.digest}")
     if not result.proven or summary.alarms:
         raise typer.Exit(PARTIAL)
 
@@ -454,6 +622,7 @@ def certify_approximately(
     draws: int | None,
     seed: int | None,
     certificate: Path | None,
+    digest: str | None,
     as_json: bool,
 ) -> None:
     """Make a certificate by a normal approximation, and print it."""
@@ -486,7 +655,7 @@ def certify_approximately(
             **order,
         )
     if certificate is not None:
-        save_certificate(certificate, made, learnt.policies, reading=reading)
+        save_certificate(certificate, made, learnt.policies, reading=reading, plan=digest)
     if as_json:
         print_json(made.to_json() | {"notices": list(read.notices)})
     else:

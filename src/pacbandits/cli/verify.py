@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -28,7 +29,8 @@ from pacbandits.cli.log_options import (
 from pacbandits.errors import InputError, count_of, option_of, plain
 
 if TYPE_CHECKING:
-    from pacbandits.certificate import Claim
+    from pacbandits.certificate import Certificate, Claim
+    from pacbandits.cli.certify import AnalysisPlan
     from pacbandits.engines import base
     from pacbandits.experiment.audit import Audit
     from pacbandits.proofs import Proof
@@ -67,6 +69,13 @@ def verify_certificate(
             "unchanged since then. For the export of an experiment."
         ),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            help="The plan that fixed the question before the log was seen, from [cyan]certify --write-plan[/]: the "
+            "certificate must name its digest, and answer its question."
+        ),
+    ] = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -92,6 +101,7 @@ def verify_certificate(
     pacbandits verify proof.json log.parquet
     pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet
     pacbandits verify proof.json logs/2026-*/*.parquet
+    pacbandits verify proof.json log.parquet --plan plan.json
     pacbandits verify proof.json export.parquet --head 5f2ab1…[/]
     """
     from pacbandits.analysis import is_streamed
@@ -121,6 +131,7 @@ def verify_certificate(
             verdict = recheck(made, read, proof.policies, contexts=known)
             if policies is not None:
                 verdict = check_expected(verdict, proof, read, policies, contexts=known)
+    verdict = check_plan(verdict, proof, read, plan)
     record = audit_export(log[0], proof, read, head=head, contexts=known)
     if record is not None:
         verdict = record.joined(verdict)
@@ -142,6 +153,82 @@ def verify_certificate(
         show(verdict_document(made, verdict, reading=reading_words, policies=about, details=details, assumptions=left))
     if not verdict.good or verdict.alarms:
         raise typer.Exit(PARTIAL)
+
+
+def check_plan(verdict: Verdict, proof: Proof, log: Log, path: Path | None) -> Verdict:
+    """Return the verdict with a check that a certificate answers the question of a plan, if one is given."""
+    from pacbandits.certificate import Certificate
+    from pacbandits.cli.certify import read_analysis_plan
+    from pacbandits.verifier.trust import CERTIFIED, PLANNED
+
+    if path is None:
+        left = f"it answers the question of a plan with the digest {plain(proof.plan)} (--plan PLAN checks that)"
+        return verdict if proof.plan is None else replace(verdict, trusted=(*verdict.trusted, left))
+    plan = read_analysis_plan(path)
+    if plan is None:
+        raise InputError(f"{plain(path)} is the plan of a trial, which fixes no question; certify --write-plan does")
+    if proof.plan != plan.digest:
+        named = "names no plan" if proof.plan is None else f"names a plan with the digest {plain(proof.plan)}"
+        faults = [f"the certificate {named}, and {plain(path)} has {plan.digest}"]
+    elif not isinstance(proof.certificate, Certificate):
+        faults = ["the certificate was not made by certify, and answers no question of a plan"]
+    else:
+        faults = list(wrong_question(proof, proof.certificate, log, plan))
+    trusted = (
+        f"{PLANNED} {plan.digest}, which was published before the log was seen: {CERTIFIED} could have written it "
+        "afterwards"
+    )
+    return replace(verdict, faults=(*verdict.faults, *faults), trusted=(*verdict.trusted, trusted))
+
+
+def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -> Iterator[str]:
+    """Yield in what a certificate answers another question than that of a plan."""
+    from pacbandits.analysis import with_guarded_metrics
+    from pacbandits.certificate.certificate import MODEL_GIVEN
+    from pacbandits.certificate.conventions import has_fixed_split
+    from pacbandits.cli.certify import question_of
+    from pacbandits.proofs import check_expected
+    from pacbandits.records.policy import call
+    from pacbandits.verifier import Verdict
+
+    reading = proof.reading
+    planned, asked = question_of({**plan.options, "contexts": None})
+    planned = with_guarded_metrics(planned, asked.guardrails)
+    if MODEL_GIVEN in c.remarks or not c.by_rule:
+        yield "the certificate was not made by certify with its own reward model, as a plan asks for"
+    for name in dict.fromkeys((*planned, *reading)):
+        if planned.get(name) != reading.get(name):
+            had = " and ".join(
+                "nothing" if one is None else plain(one) for one in (planned.get(name), reading.get(name))
+            )
+            yield f"the plan and the certificate differ in {option_of(name)}: {had}"
+    if c.delta != asked.delta or asked.epsilon not in (None, c.epsilon):
+        yield (
+            f"the plan asks for delta {asked.delta:g} and epsilon {asked.epsilon}; the certificate has {c.delta:g} "
+            f"and {c.epsilon:g}"
+        )
+    spec, learning = asked.check(log, whole=False), c.learning
+    if learning is None and len(log) >= c.rows:
+        yield from check_expected(Verdict((), None), proof, log, str(spec)).faults
+    if learning is not None and learning.spec != spec:
+        yield f"the plan asks for the policy class {plain(spec)}, and the certificate is of {plain(learning.spec)}"
+    if learning is not None and (learning.digest if learning.spared == 0 else None) != plan.contexts_digest:
+        yield "the policy class was learnt from other contexts than the plan says"
+    by_time, settled = c.ordered and not c.shuffled, c.leaders is not None and c.leaders.settled is not None
+    may_shuffle = asked.shuffle or has_fixed_split(log)
+    if (by_time and not asked.ordered) or (c.shuffled and (asked.ordered or not may_shuffle)):
+        yield "the certificate orders rows otherwise than the plan says (--ordered, --time, --shuffle)"
+    if c.leaders is not None and not settled and c.leaders.restarts != asked.single:
+        yield f"the plan {'asks' if asked.single else 'does not ask'} for a single policy (--single)"
+    control, found = asked.control if asked.improve else None, c.improvement
+    proven = None if found is None else call(found.control, c.action_names)
+    # No gain is proven of a single policy by rounds, of the best itself, of rows without an order, nor of few rows.
+    none = (asked.single and not c.shuffled) or c.epsilon == 0 or not (c.ordered or c.by_rounds)
+    none = none or c.certified_epsilon >= c.unit
+    if proven != control and not (found is None and none):
+        yield f"the plan asks for a gain over {plain(control)}, and the certificate proves one over {plain(proven)}"
+    if found is not None and found.guardrails != asked.guardrails:
+        yield "the guardrails of the certificate are not those of the plan"
 
 
 def is_summed(made: Claim) -> bool:

@@ -51,6 +51,7 @@ NAMED_BEFORE = (
     "others"
 )
 SEALED_NAMES = "control and guardrails are those of the protocol, which was sealed before the first row"  # by an audit
+PLANNED = "the question is that of the plan with the digest"
 # What no log could show: how the world is, and what the claim is about.
 _WORLD = (ALIKE, APART, INEXACT, UNITS_ALIKE, UNITS_COME, UNITS_VALUE, UNITS_FIRST)
 
@@ -74,7 +75,8 @@ def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str], 
     lines = dict.fromkeys((*trusted, *(words for words in assumptions if words in cheats)))
     world = tuple(words for words in assumptions if words in _WORLD or words not in cheats)
     told = tuple(f"{words}: {cheats[words]}" if words in cheats else words for words in lines)
-    return Rest((*told, *_choices(claim, sealed=SEALED_NAMES in checked)), world)
+    planned = any(words.startswith(PLANNED) for words in trusted)
+    return Rest((*told, *(() if planned else _choices(claim, sealed=SEALED_NAMES in checked))), world)
 
 
 def _choices(claim: Claim, *, sealed: bool) -> tuple[str, ...]:
