@@ -426,10 +426,12 @@ class Service:
 
         return await self.shelf.ask(name, timed)
 
-    async def export(self, grant: Grant, name: str, path: Path) -> None:
-        """Write the event log of an experiment to a file, and count its CPU time against the key's rate limit."""
+    async def export(self, grant: Grant, name: str) -> Path:
+        """Write the event log of an experiment to a new file, and count its CPU time against the key's rate limit."""
         self.spend(grant, 1)
-        self._charge(grant, await self.shelf.export(name, path))
+        path, seconds = await self.shelf.export(name)
+        self._charge(grant, seconds)
+        return path
 
     def _charge(self, grant: Grant, seconds: float) -> None:
         self._bucket(grant).charge(seconds * self.limits.rows_per_second / READING_SHARE)

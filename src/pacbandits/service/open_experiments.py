@@ -7,6 +7,7 @@ import atexit
 import json
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -339,6 +340,10 @@ class Shelf:
                     self._readers[name] = Experiment.open(self.database, name)
         return self._readers[name]
 
+    def certificate(self, name: str) -> Json | None:
+        """Return the certificate of an experiment; None if there is none."""
+        return self.open(name).result().certificate
+
     async def writer(self, name: str) -> Writer:
         """Return the writer of an experiment, started if need be."""
         found = self._writers.get(name)
@@ -358,8 +363,8 @@ class Shelf:
         """Call a slow function of an experiment in a thread and return its result."""
         return await run_sync(lambda: question(self.open(name)), limiter=self._readers_at_once)
 
-    async def export(self, name: str, path: Path) -> float:
-        """Export an experiment to a file, one at a time; return the CPU time that took, in seconds.
+    async def export(self, name: str) -> tuple[Path, float]:
+        """Export an experiment to a new temporary file, one at a time; return it and the CPU seconds that took.
 
         It raises Refusal (429) if too many wait.
         """
@@ -367,11 +372,18 @@ class Shelf:
             raise Refusal(429, "too many exports are waiting; ask again later", headers={"Retry-After": "10"})
         self._exports += 1
         try:
-            return await run_sync(
-                lambda: EXPORTER.write(self.database, self.open(name).name, path), limiter=self._exports_at_once
-            )
+            return await run_sync(lambda: self._export(self.open(name).name), limiter=self._exports_at_once)
         finally:
             self._exports -= 1
+
+    def _export(self, name: str) -> tuple[Path, float]:
+        with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
+            path = Path(file.name)
+        try:
+            return path, EXPORTER.write(self.database, name, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
     def delete(self, name: str) -> None:
         """Delete an experiment for good."""
