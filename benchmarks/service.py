@@ -29,7 +29,7 @@ from pacbandits.service.client import Client
 
 RATE = 1_000  # single assignments a second
 CALM_RATE = 100  # the same while others export
-EXPORTED_ROWS, EXPORTERS = 50_000, 40  # rows of the exported experiment; connections that ask for it all the time
+EXPORTED_ROWS, EXPORTERS = 20_000, 40  # rows of the exported experiment; connections that ask for it all the time
 BATCH_ROWS = 1_000
 CONNECTIONS, BATCH_CONNECTIONS = 64, 4
 MAX_SECONDS = 120
