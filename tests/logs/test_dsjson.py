@@ -183,3 +183,45 @@ def test_what_was_read_can_be_written_and_read_again(tmp_path):
     assert same == remarks == Log.read(tmp_path / "log.parquet").assumed
     assert np.array_equal(again.propensities, log.propensities)
     assert again.contexts.categories == log.contexts.categories
+
+
+def turned(line, order):
+    """The same decision with its actions listed in another order."""
+    old = line["c"]["_multi"]
+    place = {action + 1: order.index(action) + 1 for action in order}
+    return line | {
+        "_label_Action": place[line["_label_Action"]],
+        "_labelIndex": place[line["_label_Action"]] - 1,
+        "a": [place[action] for action in line["a"]],
+        "c": line["c"] | {"_multi": [old[action] for action in order]},
+    }
+
+
+def test_actions_are_identified_by_a_field_in_whatever_order_they_are_listed(tmp_path):
+    path = dsjson(tmp_path / "log.dsjson", [LINES[0], turned(LINES[1], [2, 0, 1])])
+    refused("line 2 lists the actions in another order than line 1", path)
+    log, remarks = read_log(path, action="_tag")
+    assert remarks == ()
+    assert log.action_names == ("juice", "milk", "tea")
+    assert [log.action_names[action] for action in log.actions] == ["milk", "tea"]
+    assert log.propensities == pytest.approx(np.array([[0.1, 0.8, 0.1], [0.25, 0.5, 0.25]]), abs=1e-7)
+    ids = [[{"i": {"constant": 1, "id": name}} for name in names] for names in (["x", "y", "z"], ["z", "x", "y"])]
+    lines = [line | {"c": line["c"] | {"_multi": multi}} for line, multi in zip(LINES, ids, strict=True)]
+    refused("by their 'i.id'; say that it identifies them", dsjson(path, lines))
+    log, _ = read_log(path, action="i.id")
+    assert [log.action_names[action] for action in log.actions] == ["y", "z"]
+
+
+def test_actions_that_a_field_does_not_identify_are_refused(tmp_path):
+    def with_tags(*tags):
+        return LINES[1] | {"c": LINES[1]["c"] | {"_multi": [{"_tag": tag} for tag in tags]}}
+
+    path = tmp_path / "log.dsjson"
+    refused("line 1: action 1 of '_multi' has no text or whole number 'name'", dsjson(path, LINES), action="name")
+    refused(
+        "line 2 offers 'rum', which line 1", dsjson(path, [LINES[0], with_tags("tea", "rum", "milk")]), action="_tag"
+    )
+    refused("line 1 offers 'tea' twice", dsjson(path, [with_tags("tea", "tea", "milk")]), action="_tag")
+    bare = LINES[1] | {"c": {"User": {"age": 3}}}
+    refused("line 1 does not list its actions ('_multi')", dsjson(path, [bare]), action="_tag")
+    refused("a format with fixed columns; leave out", dsjson(path, LINES), reward="cost")

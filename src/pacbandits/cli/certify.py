@@ -27,6 +27,7 @@ from pacbandits.cli.console import (
 from pacbandits.cli.log_options import (
     ActionColumn,
     Actions,
+    Ages,
     Block,
     Clip,
     Engine,
@@ -226,6 +227,7 @@ def certify_log(
     best_only: BestOnly = False,
     time: Time = None,
     time_format: TimeFormat = None,
+    age: Ages = None,
     unit: Unit = None,
     block: Block = None,
     order: Order = None,
@@ -343,12 +345,12 @@ def certify_log(
     pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
     pacbandits certify logs/2026-*/*.parquet --policies trees:depth=2 --epsilon 0.01
     pacbandits certify s.parquet --engine dask --scheduler tcp://head:8786
-    pacbandits certify decisions.dsjson --reward-range -1 0
+    pacbandits certify decisions.dsjson --action _tag
     pacbandits certify feedback.npz --position 0[/]
     """
     from pacbandits.analysis import Request, analyse, improved_on, is_streamed, withheld_block
     from pacbandits.confidence import check_delta
-    from pacbandits.planning import load_plan
+    from pacbandits.planning.plan_files import load_any_plan
     from pacbandits.records.metrics import read_guardrails
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
@@ -366,7 +368,7 @@ def certify_log(
     check_output(certificate)
     check_output(report)
     check_report(report)
-    planned = None if plan is None else load_plan(plan)
+    planned = None if plan is None else load_any_plan(plan)
     reading = reading_options(
         action=action,
         reward=reward,
@@ -376,6 +378,7 @@ def certify_log(
         clip=clip,
         time=time,
         time_format=time_format,
+        age=age or (),
         unit=unit,
         block=block,
         order=order,
@@ -387,6 +390,8 @@ def certify_log(
         metrics=metric or (),
     )
     _check_contexts(contexts, log)
+    if contexts is not None and age:
+        raise InputError("--age counts days to the time of each row, and --contexts has no such time; leave one out")
     improved = improved_on(control, False if best_only else improve_on)
     restricting = {
         "smallest_leaf": smallest_leaf,
@@ -452,7 +457,7 @@ def certify_approximately(
     as_json: bool,
 ) -> None:
     """Make a certificate by a normal approximation, and print it."""
-    from pacbandits.analysis import read_data
+    from pacbandits.analysis import read_data, without_useless
     from pacbandits.certificate import certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.progress import prefixed
@@ -463,7 +468,7 @@ def certify_approximately(
         raise InputError(f"--asymptotic takes one file, got {len(log)}; join them")
     order: dict[str, Any] = {"ordered": request.ordered, "shuffle": request.shuffle}
     with status() as tell:
-        read = read_data(log, reading)
+        read, reading = without_useless(read_data(log, reading), reading, request, log)
         spec = request.check(read)
         assert isinstance(spec, str)
         learnt = learn_class(spec, read, contexts=request.contexts, **order)

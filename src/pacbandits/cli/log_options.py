@@ -56,7 +56,11 @@ Clip = Annotated[
 ]
 ActionColumn = Annotated[
     str | None,
-    typer.Option("--action", metavar="COLUMN", help="Action column (default: [cyan]action[/])."),
+    typer.Option(
+        "--action",
+        metavar="COLUMN",
+        help="Action column (default: [cyan]action[/]). In dsjson the field that identifies an action, _tag or i.id.",
+    ),
 ]
 RewardColumn = Annotated[
     str | None,
@@ -91,6 +95,15 @@ TimeFormat = Annotated[
         metavar="FORMAT",
         help="Format of ambiguous timestamps in the [cyan]--time[/] column, such as 01/02/2024: [cyan]%d/%m/%Y[/], "
         "[cyan]%m/%d/%Y %H:%M[/], … (strptime).",
+    ),
+]
+Ages = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--age",
+        metavar="COLUMN",
+        help="Column of dates, to be used as the number of days before [cyan]--time[/]: a rule then reads [cyan]signup "
+        "at most 90 days before shown_at[/]. May be repeated.",
     ),
 ]
 Unit = Annotated[

@@ -130,7 +130,7 @@ def verify_certificate(
     if as_json:
         words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
-        rest = sort_rest(made, verdict.trusted, left)
+        rest = sort_rest(made, verdict.trusted, left, verdict.checked)
         derived = {"alarms": list(verdict.alarms), "checked": list(verdict.checked)}
         derived |= {name: list(words) if verdict.good else [] for name, words in rest._asdict().items()}
         if record is not None:
@@ -220,7 +220,12 @@ def as_read(reading: Mapping[str, Any]) -> str:
         if name == "metrics":
             words += [f"{option_of(name)} '{plain(one.spelt)}'" for one in read_metrics(given)]
             continue
-        if name == "keep":
+        if name == "age":
+            words += [f"{option_of(name)} {plain(column)}" for column in given]
+            continue
+        if name == "dropped":
+            flag, listed = "without the useless", ", ".join(given)
+        elif name == "keep":
             flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
         else:
             between = "," if name in ("features", "without") else " "

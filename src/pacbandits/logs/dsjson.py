@@ -130,10 +130,11 @@ _PROBABILITY_SUM_ROUNDING = 1e-5  # how far probabilities in single precision ma
 def read_dsjson(path: Path, options: ReadingOptions) -> Log:
     """Return a log from Vowpal Wabbit's dsjson, one decision per line; rewards are the negative costs.
 
-    Actions are numbered from 0, in the order of `_multi`. Shared features become columns `namespace.name`; a missing
-    number is 0, a missing label is empty. Features of actions are ignored.
+    Actions are numbered from 0, in the order of `_multi`, or named by the field of its entries that the options name,
+    whatever their order is. Shared features become columns `namespace.name`; a missing number is 0, a missing label is
+    empty. Features of actions are ignored.
     """
-    read = _read_decisions(path)
+    read = _read_decisions(path, identified_by=options.action)
     count = read.n_actions if read.n_actions is not None else options.n_actions
     if options.n_actions is not None and count != options.n_actions:
         raise InputError(f"the lines have {count} actions, but were said to have {options.n_actions}")
@@ -154,6 +155,7 @@ def read_dsjson(path: Path, options: ReadingOptions) -> Log:
         stated=options.n_actions is not None,
         remarks=[words for words, true in said if true],
         cells=CellNames(read.lines.__getitem__),
+        names=read.names,
         numbered=False,
     )
     return make_log(raw, options)
@@ -170,6 +172,7 @@ class _Decision:
     n_actions: None if the line lacks it.
     context: the features of the context, as in the line.
     features_of_actions: as in the line, or None.
+    names (A,): the names of the actions, sorted, if a field identifies them; the others are then in their order.
     dropped: whether lines like this one were dropped at random.
     """
 
@@ -180,6 +183,7 @@ class _Decision:
     n_actions: int | None
     context: dict[str, Any]
     features_of_actions: list[Any] | None
+    names: tuple[str, ...] | None
     dropped: bool
 
 
@@ -192,6 +196,7 @@ class _Decisions:
     propensities (n·A,): of all actions, line after line; empty if the lines lack them.
     shared: the features of contexts.
     n_actions: the number of actions, if the lines contain it.
+    names (A,): the names of the actions, if a field identifies them.
     features_of_actions: those of the first line, or None.
     skipped: the number of lines without a decision whose cost is known.
     dropped: whether lines were dropped at random.
@@ -205,6 +210,7 @@ class _Decisions:
     propensities: array[float] = field(default_factory=lambda: array("d"))
     shared: SparseFeatures = field(default_factory=SparseFeatures)
     n_actions: int | None = None
+    names: tuple[str, ...] | None = None
     features_of_actions: list[Any] | None = None
     skipped: int = 0
     dropped: bool = False
@@ -213,7 +219,7 @@ class _Decisions:
     def add(self, line: int, one: _Decision) -> None:
         """Add the decision of a line; raise InputError unless it is of the same kind as those before."""
         if not self.lines:
-            self.n_actions, self.features_of_actions = one.n_actions, one.features_of_actions
+            self.n_actions, self.names, self.features_of_actions = one.n_actions, one.names, one.features_of_actions
         elif one.n_actions != self.n_actions:
             raise InputError(
                 f"line {line} has {one.n_actions} actions and line {self.lines[0]} has {self.n_actions}; policies need "
@@ -221,6 +227,19 @@ class _Decisions:
             )
         elif (one.propensities is None) == bool(self.propensities):
             raise InputError(f"of lines {self.lines[0]} and {line} only one has probabilities of all actions ('p')")
+        elif one.names != self.names:
+            assert one.names is not None
+            assert self.names is not None
+            new = next(name for name in one.names if name not in self.names)
+            raise InputError(
+                f"line {line} offers '{plain(new)}', which line {self.lines[0]} does not; policies need the same "
+                "actions throughout"
+            )
+        elif one.names is None and (key := _moved(one.features_of_actions, self.features_of_actions)):
+            raise InputError(
+                f"line {line} lists the actions in another order than line {self.lines[0]}, or other actions, by "
+                f"their '{key}'; say that it identifies them (--action {key})"
+            )
         self.shared.add(len(self.lines), flatten(one.context, line=line), line=line)
         self.lines.append(line)
         self.actions.append(one.action)
@@ -231,11 +250,11 @@ class _Decisions:
         self.varied = self.varied or one.features_of_actions != self.features_of_actions
 
 
-def _read_decisions(path: Path) -> _Decisions:
+def _read_decisions(path: Path, *, identified_by: str | None) -> _Decisions:
     """Return the decisions of a file; raise InputError if there are none."""
     read = _Decisions()
     for number, value in _json_lines(path):
-        decision = _decision(number, value)
+        decision = _decision(number, value, identified_by)
         if decision is None:
             read.skipped += 1
         else:
@@ -245,7 +264,7 @@ def _read_decisions(path: Path) -> _Decisions:
     return read
 
 
-def _decision(line: int, value: Any) -> _Decision | None:
+def _decision(line: int, value: Any, identified_by: str | None) -> _Decision | None:
     """Return the decision of a line, or None if it has none whose cost is known."""
     if not isinstance(value, dict):
         raise InputError(f"line {line} is not a JSON object")
@@ -270,16 +289,65 @@ def _decision(line: int, value: Any) -> _Decision | None:
     action = _chosen(given, ranked, line)
     if not 0 <= action < (counts[0] if counts else MAX_WHOLE_NUMBER):
         raise InputError(f"line {line} plays action {plain(action + 1)}" + (f" of {counts[0]}" if counts else ""))
+    propensities, names = _ranked_propensities(given, ranked, line), None
+    if identified_by is not None:
+        ids = _ids(multi or [], identified_by, line)
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+        names, action = tuple(ids[i] for i in order), order.index(action)
+        multi = [(multi or [])[i] for i in order]
+        propensities = None if propensities is None else [propensities[i] for i in order]
     return _Decision(
         action=action,
         cost=_number(cost, "_label_cost", line),
         probability=_number(probability, "_label_probability", line),
-        propensities=_ranked_propensities(given, ranked, line),
+        propensities=propensities,
         n_actions=counts[0] if counts else None,
         context=context,
         features_of_actions=multi,
+        names=names,
         dropped=bool(given.get("pdrop")),
     )
+
+
+# The fields by which Vowpal Wabbit and Azure Personalizer identify actions.
+_ID_FIELDS = ("_tag", "i.id")
+
+
+def _id(action: Any, key: str) -> str | None:
+    """Return what a field of an action, such as `i.id`, says, or None if it lacks the field."""
+    for part in key.split("."):
+        if isinstance(action, list) and len(cast(list[Any], action)) == 1:
+            action = cast(list[Any], action)[0]
+        action = cast(dict[str, Any], action).get(part) if isinstance(action, dict) else None
+    return str(action) if isinstance(action, str | int) and not isinstance(action, bool) else None
+
+
+def _ids(actions: list[Any], key: str, line: int) -> list[str]:
+    """Return the id of each action (A,) by a field; raise InputError unless each has its own."""
+    out: list[str] = []
+    for i, action in enumerate(actions):
+        found = _id(action, key)
+        if found is None:
+            raise InputError(
+                f"line {line}: action {i + 1} of '_multi' has no text or whole number '{plain(key)}'; name the field "
+                "that identifies actions, --action _tag or --action i.id, or leave out --action"
+            )
+        check_characters(found, name=f"line {line}")
+        if found in out:
+            raise InputError(f"line {line} offers '{plain(found)}' twice")
+        out.append(found)
+    if not out:
+        raise InputError(f"line {line} does not list its actions ('_multi'); leave out --action")
+    return out
+
+
+def _moved(actions: list[Any] | None, others: list[Any] | None) -> str | None:
+    """Return a field that identifies the actions of two lines and shows that they differ by place, or None."""
+    for key in _ID_FIELDS:
+        mine, theirs = ([_id(action, key) for action in each or []] for each in (actions, others))
+        if mine != theirs and None not in (*mine, *theirs):
+            return key
+    return None
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:

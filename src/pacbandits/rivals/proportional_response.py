@@ -1,22 +1,21 @@
 """Proportional response (Krishnamurthy, Zhan, Athey and Brunskill 2023): play actions by the evidence against them.
 
     after each round, with f̂ fitted to all rounds and π̂ the best policy by f̂:
-        U = scale √(αξ)                           ξ: the squared error of f̂ on policies;  α ≥ E[1/p(π*(c)|c)]
+        U = scale √(Aξ)                           ξ: the squared error of f̂ on policies
         C(c, β) = {a: f̂(c, π̂(c)) − f̂(c, a) ≤ ηU/β}                            conformal arm set, risk β
-        η = the largest in [1, √(ωA/α)] for which  E|C(c, β_max)| + A/√n ≤ (1 − β_max) A/η,   else 1
+        η = the largest in [1, √ω] for which  E|C(c, β_max)| + A/√n ≤ (1 − β_max) A/η,   else 1
         p(a|c) = (1 − β_max) 1{a ∈ C(c, β_max)}/|C(c, β_max)| + ∫₀^β_max 1{a ∈ C(c, β)}/|C(c, β)| dβ
-        α = A/η                                    for the next round
 
 **Source.** Krishnamurthy, Zhan, Athey and Brunskill, "Proportional response: contextual bandits for simple and
 cumulative regret minimization", NeurIPS 2023: ω-RAPR, risk-adjusted proportional response, with β_max = 1/2 as there.
-The integral is taken exactly. A/√n as the error of a mean set size and √(ωA/α) as the limit of η are as in what seems
-to be the authors' code, whose α stays A; 1 before √(αξ) and A/η as α are choices of ours, where the theory has 20 and
-3A/η, with which it would play all actions alike for as long as any experiment lasts. None of it was checked against
-the text. Theirs takes ξ from a bound on the
-regression's error, or from a comparison of f̂ with weighted rewards over all policies. Here it is the larger of that
-comparison (at the policies where f̂ and weighted rewards differ most) and of σ̂²/n times the smaller of d + 2√(dL) +
-2L, for least squares in d dimensions, and 2(log|Π| + L), for |Π| averages, with L = log(m²/δ) in round m. It stands in
-the place of their test for misspecification. Rounds are those of the grid, where theirs double.
+The integral is taken exactly. A/√n as the error of a mean set size, and A in the place of their α, which bounds
+E[1/p(π*(c)|c)], are as in what seems to be the authors' code; in the theory α is 3A/η after a round with risk η, and 20
+stands before √(αξ), where we have 1: with 20 all actions would be played alike for as long as any experiment lasts.
+None of it was checked against the text. Theirs takes ξ from a bound on the regression's error, or from a comparison of
+f̂ with weighted rewards over all policies. Here it is the larger of that comparison (at the policies where f̂ and
+weighted rewards differ most) and of σ̂²/n times the smaller of d + 2√(dL) + 2L, for least squares in d dimensions, and
+2(log|Π| + L), for |Π| averages, with L = log(m²/δ) in round m. It stands in the place of their test for
+misspecification. Rounds are those of the grid, where theirs double.
 
 **Tuning.** `simple` says what is to be minimised: ω = A^simple, of which 1 is for the regret of the answer and 0 for
 that on the way. `scale` is that of U.
@@ -46,7 +45,7 @@ from pacbandits.trials.protocol import Plan, Profile, Setting
 LARGEST_RISK = 0.5  # β_max
 
 Simple = Annotated[float, About("0 for small cumulative regret, 1 for small regret of the answer", least=0, most=1)]
-Scale = Annotated[float, About("width of conformal arm sets, as a multiple of √(αξ)", above=0)]
+Scale = Annotated[float, About("width of conformal arm sets, as a multiple of √(Aξ)", above=0)]
 
 
 def response(gaps: FloatArray, *, width: float) -> FloatArray:
@@ -119,14 +118,12 @@ class ResponseDesign:
     """The memory of proportional response between rounds.
 
     coordinates: of contexts, for the regression.
-    alpha: α.
     risk: η.
     error: ξ.
     sampler: how the next round is played; None before the first, in which all actions are alike.
     """
 
     coordinates: ContextCoordinates
-    alpha: float
     risk: float = 1.0
     error: float = 1.0
     sampler: ResponseSampler | None = None
@@ -173,8 +170,8 @@ class ProportionalResponse(Budgeted):
         return cls(**cls.common(setting), simple=simple, scale=scale, budget=budget, growth=growth)
 
     def first_memory(self, policies: PolicyClass, contexts: Contexts) -> ResponseDesign:
-        """Return the memory before anything is fitted, with α of uniform exploration."""
-        return ResponseDesign(ContextCoordinates.of(contexts), alpha=float(policies.n_actions))
+        """Return the memory before anything is fitted."""
+        return ResponseDesign(ContextCoordinates.of(contexts))
 
     def play(self, state: RivalState) -> Play:
         """Return the design made after the last round."""
@@ -190,12 +187,12 @@ class ProportionalResponse(Budgeted):
         predictions = model.predict(seen.contexts)
         central, _ = best_by_model(state.policies, seen, predictions)
         error = self.error_of(state.policies, seen, model, predictions, round_number=plan.round_number)
-        width = self.scale * float(np.sqrt(before.alpha * error))
+        width = self.scale * float(np.sqrt(n_actions * error))
         gaps = gaps_of(predictions, central, seen.contexts)
-        most = float(np.sqrt(n_actions**self.simple * n_actions / before.alpha))
+        most = float(np.sqrt(n_actions**self.simple))
         risk = adjusted_risk(gaps, seen.counts / seen.samples, width=width, most=most, samples=seen.samples)
         sampler = ResponseSampler(model, central, risk * width)
-        return replace(before, alpha=n_actions / risk, risk=risk, error=error, sampler=sampler)
+        return replace(before, risk=risk, error=error, sampler=sampler)
 
     def error_of(
         self, policies: PolicyClass, seen: Seen, model: Regression, predictions: FloatArray, *, round_number: int
