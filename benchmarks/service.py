@@ -1,5 +1,7 @@
 """The service under load, on one machine and the loopback alone: `python -m benchmarks.service [seconds]`.
 
+`python -m benchmarks.service exports [seconds]` measures single assignments while others export the event log.
+
 Single assignments at a steady rate, latencies counted from when each was due; batches as fast as they are answered;
 single ones again while rounds are designed; and beside them a bare FastAPI answer to the same requests on the same
 machine, in the same run. CPU times are those of the server's process, which depend less on other work on the machine
@@ -9,6 +11,7 @@ than latencies do. The load comes from a process of its own, and takes its share
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import random
@@ -16,17 +19,21 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 
 from benchmarks.measuring import print_table
 from pacbandits.service.client import Client
 
 RATE = 1_000  # single assignments a second
+CALM_RATE = 100  # the same while others export
+EXPORTED_ROWS, EXPORTERS = 20_000, 40  # rows of the exported experiment; connections that ask for it all the time
 BATCH_ROWS = 1_000
 CONNECTIONS, BATCH_CONNECTIONS = 64, 4
 MAX_SECONDS = 120
+PAUSE_SECONDS = 0.05  # of a connection that exports, between an answer and the next request
 QUANTILES = (50, 95, 99, 99.9)
 BARE = """
 import uvicorn
@@ -300,6 +307,59 @@ def main(seconds: float = 10.0) -> None:
     )
 
 
+def exporting(seconds: float = 10.0) -> None:
+    """Assignments alone, and while EXPORTERS connections with a read key ask for the event log, again and again."""
+    with tempfile.TemporaryDirectory() as folder:
+        admin = secrets.token_urlsafe(32)
+        server, address = started(
+            *("-m", "pacbandits", "serve", "--port", "0", "--no-worker", "--database", str(Path(folder) / "bench.db")),
+            env={"PACBANDITS_ADMIN_KEY": admin},
+        )
+        port = int(address.rpartition(":")[2])
+        try:
+            with Client(address, admin, timeout_seconds=120) as client:
+                keys = {one["scope"]: one["key"] for one in client.create(PROTOCOL)["keys"]}
+                experiment = client.experiment("bench")
+                rows = people(EXPORTED_ROWS)
+                for at in range(0, len(rows), 5_000):
+                    made = experiment.assign_many(rows[at : at + 5_000])
+                    experiment.record_many({one.id: 1.0 for one in made})
+                measure(server.pid, port, admin, rate=CALM_RATE, seconds=2)
+                alone = measure(server.pid, port, admin, rate=CALM_RATE, seconds=seconds)
+                told("assignments alone", alone)
+                over, statuses = threading.Event(), Counter[int]()
+
+                def ask() -> None:
+                    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+                    while not over.is_set():
+                        headers = {"Authorization": f"Bearer {keys['read']}"}
+                        connection.request("GET", "/experiments/bench/export", headers=headers)
+                        answer = connection.getresponse()
+                        answer.read()
+                        statuses[answer.status] += 1
+                        time.sleep(PAUSE_SECONDS)
+
+                asking = [threading.Thread(target=ask, daemon=True) for _ in range(EXPORTERS)]
+                for one in asking:
+                    one.start()
+                time.sleep(1)
+                beside = measure(server.pid, port, admin, rate=CALM_RATE, seconds=seconds)
+                over.set()
+                told(f"with {EXPORTERS} exporters", beside)
+                print(f"answers to exports: {dict(statuses)}", file=sys.stderr)
+        finally:
+            server.terminate()
+            server.wait(30)
+    print_table(
+        f"{seconds:.0f} seconds each, {EXPORTED_ROWS:,} rows",
+        ["", "median", "95 % within", "99 % within"],
+        [
+            [what, *(f"{found[q]:.0f} ms" for q in ("p50", "p95", "p99"))]
+            for what, found in (("assignments alone", alone), (f"with {EXPORTERS} exporters", beside))
+        ],
+    )
+
+
 def while_designing(experiment, server: int, port: int, key: str, seconds: float, *, bare: dict) -> dict:
     """Single assignments while the worker looks at what has come and designs the next round.
 
@@ -324,5 +384,7 @@ def while_designing(experiment, server: int, port: int, key: str, seconds: float
 if __name__ == "__main__":
     if sys.argv[1:2] == ["generate"]:
         generate(sys.argv[2])
+    elif sys.argv[1:2] == ["exports"]:
+        exporting(*map(float, sys.argv[2:3]))
     else:
         main(*map(float, sys.argv[1:2]))

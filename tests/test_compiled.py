@@ -109,7 +109,7 @@ def test_a_forked_child_has_threads_of_its_own():
 
 def test_compilation_is_announced_once(tmp_path, monkeypatch):
     """Whatever commands run before the first kernel is compiled."""
-    monkeypatch.setattr(compiled, "_code_folders", {tmp_path / "code"})
+    monkeypatch.setattr(compiled.Kernel, "folders", lambda: {tmp_path / "code"})
     assert [compiled.announces_compiling() for _ in range(3)] == [True, False, False]
-    monkeypatch.setattr(compiled, "_code_folders", {None})
+    monkeypatch.setattr(compiled.Kernel, "folders", lambda: {None})
     assert compiled.announces_compiling()

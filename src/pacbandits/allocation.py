@@ -9,15 +9,11 @@ with p₀ free is the same set as `p ≥ κ/A`, so the floor costs nothing to pu
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import number
-from pacbandits.compiled import kernel, over_cores
-
-MAX_PLAIN_ROWS = 256  # in plain Python 20 microseconds each; machine code takes 0.3 s to load, 0.8 s to compile
+from pacbandits.compiled import MAX_PLAIN_ROWS, kernel, over_cores, plain_if_few
 
 
 def check_floor(floor: object, *, n_actions: int) -> float:
@@ -69,20 +65,6 @@ def _fill_rows(mass: FloatArray, floor: float, out: FloatArray, value: FloatArra
         value[i] = fill_row(mass[i], floor, out[i])
 
 
-_plain_rows = [0]  # how many rows this process has allocated without machine code
-
-
-def _is_quicker_plain(rows: int) -> bool:
-    """Return whether to do without machine code: to load it takes longer than a few rows, as a new server gets first.
-
-    The arithmetic is the same, operation by operation.
-    """
-    if rows > MAX_PLAIN_ROWS or _plain_rows[0] > MAX_PLAIN_ROWS or cast(Any, _fill_rows).signatures:
-        return False
-    _plain_rows[0] += rows
-    return True
-
-
 def load_machine_code() -> None:
     """Compile or load what `allocate` needs, so that no later call waits for it."""
     allocate(np.ones((MAX_PLAIN_ROWS + 1, 2)))
@@ -96,8 +78,7 @@ def allocate(mass: FloatArray, *, floor: float = 0.0) -> tuple[FloatArray, Float
     mass = np.ascontiguousarray(mass, dtype=np.float64)
     out = np.empty_like(mass)
     value = np.empty(mass.shape[0])
-    if _is_quicker_plain(mass.shape[0]):
-        plain = cast(Any, fill_row).py_func
+    if (plain := plain_if_few(fill_row, mass.shape[0])) is not fill_row:
         for i in range(mass.shape[0]):
             value[i] = plain(mass[i], floor, out[i])
         return out, value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -15,6 +16,27 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 SomeArray = TypeVar("SomeArray", bound=NDArray[Any])
+
+
+class LateModule:
+    """A module that is imported when an attribute of it is first read.
+
+    To import SciPy takes as long as a server needs for all else until it answers, and the server does not use it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._name), name)
+        setattr(self, name, found)
+        return found
+
+
+optimize: Any = LateModule("scipy.optimize")
+sparse: Any = LateModule("scipy.sparse")
+special: Any = LateModule("scipy.special")
+linalg: Any = LateModule("scipy.linalg")
 
 _NAN_BITS = np.array(np.nan).view(np.uint64)
 

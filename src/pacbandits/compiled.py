@@ -16,18 +16,18 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, update_wrapper
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from threading import RLock
+from typing import Any, ClassVar, TypeVar, cast
 
-import numba
-from numba.core import config
+import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+MAX_PLAIN_ROWS = 256  # in plain Python some 20 microseconds each; machine code takes 0.7 s to load, 1.2 s to compile
 _asked_cores: ContextVar[int | None] = ContextVar("asked_cores", default=None)
-_code_folders: set[Path | None] = set()  # cache folders of this process's kernels; None: not cached
 
 
 def kernel(function: Function) -> Function:
@@ -36,23 +36,98 @@ def kernel(function: Function) -> Function:
     The cache is the first writable folder of: `NUMBA_CACHE_DIR`, the folder of the source, the user's cache folder, a
     private temporary folder. If none is writable, every process compiles for itself.
     """
+    return cast(Function, Kernel(function))
+
+
+class Kernel:
+    """A function that numba compiles; numba is imported at its first call, as many processes never make one.
+
+    Attributes besides these are those of numba's dispatcher, and make it.
+    py_func: the function in plain Python.
+    """
+
+    _all: ClassVar[list[Kernel]] = []
+    _lock: ClassVar[RLock] = RLock()
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._made: Any = None
+        self._plain_rows = 0  # computed without machine code so far
+        self._call: Callable[..., Any] = self._call_first
+        self._all.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:  # numba's dispatcher beneath one cheap call: some run in tight loops
+        return self._call(*arguments)
+
+    def _call_first(self, *arguments: Any) -> Any:
+        self._call = self.dispatcher
+        return self._call(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    @property
+    def dispatcher(self) -> Any:
+        """Return numba's object for this function, made if need be."""
+        with self._lock:
+            if self._made is None:
+                self._made = _dispatcher_of(self.py_func)
+        return self._made
+
+    @property
+    def _numba_type_(self) -> Any:  # by which numba knows a kernel that another kernel calls
+        return self.dispatcher._numba_type_
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether this process has machine code of it."""
+        return self._made is not None and bool(self._made.signatures)
+
+    def is_quicker_plain(self, rows: int) -> bool:
+        """Return whether plain Python is quicker for so many rows, as a new server gets first, and count them."""
+        if self.is_loaded or max(rows, self._plain_rows) > MAX_PLAIN_ROWS:
+            return False
+        self._plain_rows += rows
+        return True
+
+    @classmethod
+    def folders(cls) -> set[Path | None]:
+        """Return the cache folders of this process's kernels; None for those that are not cached."""
+        places = {one.dispatcher.stats.cache_path for one in cls._all}
+        return {None if place is None else Path(place) for place in places}
+
+
+def plain_if_few(function: Function, rows: int) -> Function:
+    """Return a kernel, or for few rows the same function in plain Python, if its machine code is not loaded.
+
+    The arithmetic is the same, operation by operation. The function may not call other kernels.
+    """
+    if not cast(Kernel, function).is_quicker_plain(rows):
+        return function
+    return cast(Function, np.errstate(all="ignore")(cast(Any, function).py_func))  # machine code warns of nothing
+
+
+def _dispatcher_of(function: Callable[..., object]) -> Any:
     made = None if _home_is_unknown(function) else _keeping_code(function)
     if made is None and (folder := private_folder()) is not None:
         made = _keeping_code(function, folder)
-    if made is None:
-        made = _compiling(function, keep=False)
-    place = made.stats.cache_path
-    _code_folders.add(None if place is None else Path(place))
-    return cast(Function, made)
+    return _compiling(function, keep=False) if made is None else made
 
 
 def _compiling(function: Callable[..., object], *, keep: bool) -> Any:
+    import numba
+
     jit: Any = numba.njit  # pyright: ignore[reportUnknownMemberType]
     return jit(cache=keep, nogil=True)(function)
 
 
 def _keeping_code(function: Callable[..., object], folder: Path | None = None) -> Any | None:
     """Return the kernel with a cache on disk, in `folder` if given; None if that folder cannot be written."""
+    from numba.core import config
+
     settings: Any = config
     before = settings.CACHE_DIR
     try:
@@ -205,14 +280,14 @@ if hasattr(os, "register_at_fork"):
 def compiled_before() -> bool:
     """Return whether the disk holds machine code from an earlier run, so that the first call need not compile."""
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(folder is not None and any(folder.glob(f"*.{version}*.nbi")) for folder in _code_folders)
+    return any(folder is not None and any(folder.glob(f"*.{version}*.nbi")) for folder in Kernel.folders())
 
 
 def announces_compiling() -> bool:
     """Return whether compilation is to be announced: no machine code is stored, and no earlier run announced it."""
     if compiled_before():
         return False
-    for folder in sorted(_code_folders, key=str):
+    for folder in sorted(Kernel.folders(), key=str):
         mark = None if folder is None else folder / f"announced.py{sys.version_info.major}{sys.version_info.minor}"
         try:
             if mark is not None:
@@ -228,4 +303,4 @@ def announces_compiling() -> bool:
 
 def keeps_code() -> bool:
     """Return whether the machine code of all this process's kernels is cached for the next process."""
-    return None not in _code_folders
+    return None not in Kernel.folders()

@@ -17,6 +17,7 @@ from pacbandits.service.application import create_app
 from pacbandits.service.connections import guarded
 from pacbandits.service.event_log import Journal
 from pacbandits.service.limits import ServiceLimits
+from pacbandits.service.open_experiments import EXPORTER
 from tests.service.cases import ADMIN, SOMEBODY, protocol, refused, serving
 from tests.service.servers import listening
 
@@ -135,16 +136,16 @@ def test_exports_take_turns_and_assignments_go_on(tmp_path, monkeypatch):
         service.assign()
         shelf = service.client.app.state.service.shelf
         going, running, most = threading.Event(), [], []
-        export = type(shelf.open("checkout")).export
 
-        def slow(self, path, **options):
+        def slow(database, name, path):
             running.append(1)
             most.append(len(running))
             going.wait(10)
-            export(self, path, **options)
+            shelf.open(name).export(path)
             running.pop()
+            return 0.0
 
-        monkeypatch.setattr(type(shelf.open("checkout")), "export", slow)
+        monkeypatch.setattr(EXPORTER, "write", slow)
         answers = []
         asking = [
             threading.Thread(target=lambda: answers.append(service.get("/experiments/checkout/export")))

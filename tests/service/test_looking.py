@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import signal
+import threading
 from functools import partial
 
 import pyarrow.parquet as pq
@@ -11,8 +14,10 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 import pacbandits as pb
+from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.service import parts as watching
 from pacbandits.service.documented import BODIES
+from pacbandits.service.open_experiments import EXPORTER
 from tests.service.cases import ACTIONS, ADMIN, SOMEBODY, people, refused, serving
 
 AT = "/experiments/checkout"
@@ -65,6 +70,36 @@ def test_the_export_is_a_log_that_is_read(played, tmp_path):
     log, _ = pb.read_log(tmp_path / "export.parquet")
     assert len(log) == table.num_rows
     assert "unit" not in table.column_names or not any("p-" in str(one) for one in table["unit"].to_pylist())
+
+
+def test_an_export_is_written_by_another_process(played, monkeypatch):
+    """In a thread of the server, assignments would wait for it."""
+
+    def never(*_):
+        raise AssertionError("this is the server's process")
+
+    monkeypatch.setattr(Experiment, "export", never)
+    assert played.get(f"{AT}/export").status_code == 200
+    assert EXPORTER._process.pid != os.getpid()
+    played.create(name="empty")
+    assert refused(played.get("/experiments/empty/export"), 422, "nobody has been assigned anything yet")
+    delete_experiment(played.client.app.state.service.shelf.database, "empty")  # as another server does it
+    assert refused(played.get("/experiments/empty/export"), 404, "no experiment 'empty'")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGALRM, 200), (signal.SIGKILL, 500)])
+def test_a_process_that_exports_may_end_at_any_moment(played, number, status):
+    """Idle, or killed as it takes too much memory: then this export fails, and the next one is written."""
+    assert played.get(f"{AT}/export").status_code == 200
+    stopped = EXPORTER._process.pid
+    os.kill(stopped, signal.SIGSTOP)  # it ends with the request in its pipe
+    asking = threading.Timer(0.3, lambda: (os.kill(stopped, number), os.kill(stopped, signal.SIGCONT)))
+    asking.start()
+    assert played.get(f"{AT}/export").status_code == status
+    asking.join()
+    assert played.get(f"{AT}/export").status_code == 200
+    assert EXPORTER._process.pid != stopped
 
 
 def test_health_needs_no_key_and_tells_when_it_is_over(played, monkeypatch):

@@ -14,12 +14,13 @@ import httpx
 import pytest
 
 from pacbandits.errors import InputError
+from pacbandits.experiment.assignment_records import Report
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.service import server as supervising
 from pacbandits.service.client import Client, ServiceError
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.server import Serving, Supervised, serve
-from tests.service.cases import SOMEBODY, protocol
+from tests.service.cases import SOMEBODY, people, protocol
 from tests.service.servers import Server
 
 
@@ -118,14 +119,29 @@ def test_what_is_missing_is_named(monkeypatch, command):
     assert (code, err) == (2, "pacbandits: pacbandits serve needs fastapi; pip install 'pacbandits[service]'\n")
 
 
-def test_the_first_assignment_needs_no_machine_code(tmp_path):
-    """A server that is started again after a crash answers at once, though the kernels are not compiled."""
+ANSWERED_FIRST = """
+import sys
+from pacbandits import cli
+from pacbandits.service import dashboard, server
+from tests.service.cases import serving
+with serving(server.Path(sys.argv[1])) as service:
+    for name in sys.argv[2:]:
+        assert service.assign("somebody", name=name)["round"] > 0
+loaded = [name for name in ("numba", "scipy", "matplotlib", "pandas") if name in sys.modules]
+assert not loaded, loaded
+"""
+
+
+@pytest.mark.thorough
+def test_the_first_assignment_needs_neither_numba_nor_scipy(tmp_path):
+    """A server that is started again after a crash answers at once: to import and compile them takes seconds."""
     from tests.experiment.cases import protocol as made
 
-    Experiment.create(tmp_path / "e.db", made()).close()
-    code = (
-        "import sys; from pacbandits.experiment.experiment import Experiment; from pacbandits import allocation\n"
-        "given = Experiment.open(sys.argv[1], 'checkout').assign({'age': 31, 'country': 'DE'}, unit='u')\n"
-        "assert given.new and not allocation._fill_rows.signatures and not allocation.fill_row.signatures"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "e.db")], check=True)
+    for name, policies in (("trees", "trees:depth=2"), ("linear", "linear")):
+        with Experiment.create(tmp_path / "experiments.db", made(name=name, policies=policies)) as experiment:
+            given = experiment.assign(people(400))
+            experiment.record_many([Report(one.id, float(one.action == "discount")) for one in given])
+            experiment.close_round("the next one has a design that is not uniform")
+            while experiment.payload()["round"] == 0:
+                experiment.advance(at_once=True)
+    subprocess.run([sys.executable, "-c", ANSWERED_FIRST, str(tmp_path), "trees", "linear"], check=True)

@@ -13,6 +13,9 @@ import sys
 
 
 def main() -> None:
+    # A server imports the first two when it creates an experiment.
+    import numba  # noqa: F401
+    import scipy.optimize  # noqa: F401
     import uvloop  # noqa: F401
 
     from pacbandits import cli

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import ndtri
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, special
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.claim import ToldOfLog
@@ -67,7 +66,7 @@ class Interval:
         """Return the ordinary interval, by a normal approximation; None if the standard error is unknown."""
         if self.error is None:
             return None
-        off = float(ndtri(1.0 - delta / 2.0)) * self.error
+        off = float(special.ndtri(1.0 - delta / 2.0)) * self.error
         return self.estimate - off, self.estimate + off
 
 

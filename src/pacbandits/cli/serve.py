@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated
 
 import typer
@@ -63,6 +64,7 @@ def serve_experiments(
     from pacbandits.service.extra import SERVER_MODULES, check_installed
 
     check_installed(SERVER_MODULES, what="pacbandits serve", extra="service")
+    gc.disable()  # until the server starts: there is no garbage among modules, and looking for it takes a tenth of that
     from pacbandits.service.server import Serving, serve
 
     limits = ServiceLimits(

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.optimize
-import scipy.sparse
-import scipy.special
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, optimize, sparse, special
 from pacbandits.complexity.gaps import Gaps, Truth
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Design
@@ -35,10 +31,6 @@ from pacbandits.records import Design
 # The nearest instance raises the actions of π and lowers those of π* where the two differ: with a multiplier μ,
 # p (x − r)/(x(1 − x)) = ±μ, a quadratic equation in x.
 
-
-optimize: Any = scipy.optimize  # without complete types
-sparse: Any = scipy.sparse
-special: Any = scipy.special
 
 # Size limits of the table of rivals, policies × contexts: whole classes up to the first, never more than the second.
 _MAX_LISTED_ENTRIES = 10_000

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, optimize
 from pacbandits.compiled import kernel
 from pacbandits.complexity.gaps import TIED_GAP, Gaps, disagreement_scores, table_gaps
 from pacbandits.confidence import check_epsilon
@@ -50,8 +49,6 @@ from pacbandits.records import Contexts, Design, Policy
 # ρ ≤ (sε + B)/ε². The right-hand side is jointly convex in p and s, and splits into contexts for given s. Its minimiser
 # loses at most what one context can add; the policies that attain B are the ones a lower end needs.
 
-
-optimize: Any = scipy.optimize  # without complete types
 
 # Beyond this many entries in the table of single-context deviations, the design is not written out.
 _MAX_DESIGN_TABLE_ENTRIES = 20_000_000

@@ -8,10 +8,9 @@ from math import comb
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.special import bdtr, bdtrc
 
 from pacbandits.algorithms import make_algorithm
-from pacbandits.arrays import BoolArray, IntArray, as_read
+from pacbandits.arrays import BoolArray, IntArray, as_read, special
 from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, CAP_SHARE, LED, ROUNDS, Certificate, Improvement
 from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
@@ -494,7 +493,8 @@ def _wrong_draws(record: Record, terms: SealedTerms) -> list[str]:
     new = record.visits == 0
     if record.seed is None:
         held, n = int(record.holdout[new].sum()), int(new.sum())
-        tails = bdtr(held, n, terms.holdout), bdtrc(held - 1, n, terms.holdout)  # as many or fewer, as many or more
+        as_many_or_fewer = special.bdtr(held, n, terms.holdout)
+        tails = as_many_or_fewer, special.bdtrc(held - 1, n, terms.holdout)
         if 2.0 * min(tails) >= MIN_SHARE_PROBABILITY:
             return []
         return [

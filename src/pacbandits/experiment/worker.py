@@ -1,8 +1,10 @@
-"""A process that advances experiments, beside the servers that assign and record.
+"""Processes beside the servers that assign and record: one advances experiments, another writes exports.
 
     python -m pacbandits.experiment.worker DATABASE [NAME]
+    python -m pacbandits.experiment.worker --exports
 
-It may be killed at any time: what it has done is in the database, and the next one goes on from there.
+The first may be killed at any time: what it has done is in the database, and the next one goes on from there. The
+second is asked by lines on its standard input.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from time import process_time
 from types import FrameType
+from typing import IO
 
 from pacbandits.errors import InputError
 from pacbandits.experiment.database import Database
@@ -28,7 +32,9 @@ from pacbandits.experiment.heartbeats import BEAT_SECONDS, beat, end
 
 PAUSE_SECONDS = 0.5  # between two polls for work
 DATABASE_VARIABLE = "PACBANDITS_DATABASE"
-NICENESS = 10  # so that requests to the server have priority over designing
+NICENESS, EXPORT_NICENESS = 10, 5  # so that requests to the server have priority; somebody waits for an export
+IDLE_SECONDS = 60  # after which the process that writes exports ends, as it may have grown large
+ENDED_IDLE = -getattr(signal, "SIGALRM", 0)  # its return code then
 
 
 class WorkerReport:
@@ -86,12 +92,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pacbandits.experiment.worker", description=__doc__)
     told = os.environ.get(DATABASE_VARIABLE)
     words = f"a file of SQLite, or postgresql://…; by default what {DATABASE_VARIABLE} says, which others cannot read"
-    parser.add_argument("database", nargs="?" if told else None, default=told, help=words)
+    parser.add_argument("database", nargs="?", default=told, help=words)
     parser.add_argument("name", nargs="?", help="of one experiment; all by default")
     parser.add_argument("--parent", type=int, help="the process without which it ends")
+    parser.add_argument("--exports", action="store_true", help="write the exports that standard input asks for")
     given = parser.parse_args(arguments)
     with suppress(AttributeError, OSError):
-        os.nice(NICENESS)
+        os.nice(max(0, (EXPORT_NICENESS if given.exports else NICENESS) - os.nice(0)))
+    if given.exports:
+        write_exports(sys.stdin, sys.stdout)
+        return 0
+    if given.database is None:
+        parser.error("the database is missing")
     stopped, report = threading.Event(), WorkerReport()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -112,6 +124,32 @@ def main(arguments: list[str] | None = None) -> int:
         report.say("the worker failed", **describe_failure(error))
         return 1
     return 0
+
+
+def write_exports(requests: IO[str], answers: IO[str]) -> None:
+    """Write the exports that lines of JSON ask for, with database, name and path; answer each with a line of JSON.
+
+    It ends with the requests; and SIGALRM ends the process after IDLE_SECONDS without one.
+    """
+    alarm: Callable[[int], object] = getattr(signal, "alarm", lambda _: None)  # not on Windows
+    alarm(IDLE_SECONDS)
+    for line in requests:
+        alarm(0)
+        answers.write(json.dumps(_write_export(**json.loads(line))) + "\n")
+        answers.flush()
+        alarm(IDLE_SECONDS)
+
+
+def _write_export(database: str, name: str, path: str) -> dict[str, object]:
+    begun = process_time()
+    try:
+        with Experiment.open(database, name) as experiment:
+            experiment.export(path)
+    except InputError as error:
+        return {"refused": type(error).__name__, "words": str(error)}
+    except Exception as error:  # whatever it is, the server must be told
+        return {"failed": describe_failure(error), "unseen": isinstance(error, exc.SQLAlchemyError)}
+    return {"seconds": process_time() - begun}
 
 
 @contextmanager

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
+from pacbandits.arrays import special
 from pacbandits.certificate.certify import Request, foresee_gain
 from pacbandits.certificate.conventions import TUNED_MULTIPLIERS, TUNED_SHARES, planned_ends, tuning_rounds
 from pacbandits.certificate.learning_record import fewest_to_teach
@@ -102,12 +102,13 @@ class GainEstimate(NamedTuple):
             for times, share in zip(TUNED_MULTIPLIERS, TUNED_SHARES, strict=True)
         )
         error = math.sqrt(LEADERS_FACTOR * self.variance / bet)
-        return float(ndtr((self.gain - math.sqrt(LEADERS_FACTOR) * distance) / error)) if error > 0 else 1.0
+        return float(special.ndtr((self.gain - math.sqrt(LEADERS_FACTOR) * distance) / error)) if error > 0 else 1.0
 
     def ordinary_power(self, rows: float, asked: Assumptions) -> float:
         """Return the power of an ordinary one-sided test of each arm against the control, by Bonferroni."""
-        limit = float(ndtri(1.0 - asked.delta / len(self.arms)))
-        return max(float(ndtr(gain / math.sqrt(one / rows) - limit)) if gain > 0 else 0.0 for gain, one in self.arms)
+        limit = float(special.ndtri(1.0 - asked.delta / len(self.arms)))
+        powers = (special.ndtr(gain / math.sqrt(one / rows) - limit) if gain > 0 else 0.0 for gain, one in self.arms)
+        return max(map(float, powers))
 
 
 def betting_rows(rows: float, asked: Assumptions) -> tuple[float, float]:

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, special
 from pacbandits.certificate import worth_leading
 from pacbandits.certificate.learning_record import fewest_to_teach
 from pacbandits.complexity.gaps import Law, law_of, measure_gaps
@@ -303,7 +302,7 @@ def chance_by(
     if people <= 0:
         return 0.0
     weights = _weights(estimates, shares)
-    done: FloatArray = ndtr(
+    done: FloatArray = special.ndtr(
         [math.log(people / one.medians[algorithm]) / one.scatter_of(algorithm) for one in estimates]
     )
     return float(weights @ done)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.special import expit
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray, special
 from pacbandits.options import About
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.base import Problem
@@ -228,7 +227,7 @@ def _newton_step(rows: FloatArray, y: FloatArray, ridge: FloatArray, coefficient
 
 def success_probabilities(x: FloatArray, coefficients: FloatArray) -> FloatArray:
     """Return the probability (n,) of a success at regressors x (n, p)."""
-    return expit(coefficients[0] + x @ coefficients[1:])
+    return special.expit(coefficients[0] + x @ coefficients[1:])
 
 
 def log_loss(y: FloatArray, predicted: FloatArray) -> float:

@@ -25,10 +25,12 @@ class Text:
 
     words: the paragraph.
     style: its emphasis.
+    links: (words, address) of pages that follow it.
     """
 
     words: str
     style: Style = ""
+    links: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,11 +133,13 @@ class Intervals:
     rows: the intervals.
     title: a heading above them.
     zero: whether 0, no gain, is marked.
+    percent: whether the axis is in percent.
     """
 
     rows: tuple[IntervalLine, ...]
     title: str = ""
     zero: bool = False
+    percent: bool = False
 
 
 @dataclass(frozen=True)

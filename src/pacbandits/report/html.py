@@ -42,6 +42,9 @@ MAX_STACK_NAMES = 12  # of a stacked bar
 MAX_TICKS = 4  # besides 0, so that they have room on a phone
 _ROOM = 1.25  # above the largest and below the smallest distance of a curve
 _PATH_UNITS = 1000  # of the width and the height, within paths
+_MARGIN = 0.05  # of the width, at both ends of intervals: room for half a circle
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
+_TIME = re.compile(rf"\b(\d{{1,2}}) ({_MONTHS.replace(' ', '|')}) (\d{{4}}), (\d\d:\d\d) UTC\b")
 _UNIT = re.compile(r"(\d) %")  # a number and its unit stay on one line
 
 
@@ -124,6 +127,7 @@ def make_environment(*folders: Path) -> Environment:
         "is_leaf": _is_leaf,
         "has_alarm": has_alarm,
         "percent": percent,
+        "timed": timed,
         "short": show_short,
         "colour": _colour,
         "place": _place,
@@ -131,6 +135,7 @@ def make_environment(*folders: Path) -> Environment:
     made.globals |= {
         "ALARM": ALARM,
         "intervals_layout": intervals_layout,
+        "intervals_ticks": intervals_ticks,
         "curve_layout": curve_layout,
         "stack_layout": stack_layout,
         "tree_fits": tree_fits,
@@ -153,6 +158,18 @@ def safe(value: object) -> object:
         return value
     text = str(escape(visible(value[:MAX_TEXT_CHARACTERS])))
     return Markup(_UNIT.sub(r"\1&nbsp;%", text) if " %" in text else text)
+
+
+def timed(text: str) -> Markup:
+    """Return a text with its times marked up, for a script that shows them in the reader's zone; not in attributes."""
+    from markupsafe import Markup
+
+    def mark(found: re.Match[str]) -> str:
+        day, month, year, clock = found.groups()
+        number = _MONTHS.index(month) // 4 + 1
+        return f'<time datetime="{year}-{number:02}-{int(day):02}T{clock}Z">{found[0]}</time>'
+
+    return Markup(_TIME.sub(mark, str(safe(text))))
 
 
 def data_uri(figure: Figure) -> Markup:
@@ -185,15 +202,35 @@ def _place(share: float) -> str:
 
 def intervals_layout(block: Intervals) -> list[tuple[float, float | None, float | None, float | None]]:
     """Return where the estimate, both ends and zero of each interval are drawn, as shares of the width."""
-    ends = [end for one in block.rows for end in (one.estimate, one.low, one.high) if end is not None]
-    ends += [0.0] if block.zero else []
-    low, wide = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0
+    low, wide = _scale(block)
 
     def at(value: float | None) -> float | None:
-        return None if value is None else 0.05 + 0.9 * (value - low) / wide  # room for half a circle at both ends
+        return None if value is None else _MARGIN + (1 - 2 * _MARGIN) * (value - low) / wide
 
     zero = at(0.0) if block.zero else None
     return [(at(one.estimate) or 0.0, at(one.low), at(one.high), zero) for one in block.rows]
+
+
+def intervals_ticks(block: Intervals) -> list[tuple[float, str]]:
+    """Return the places of round values on the axis of intervals, as shares of the width, with their labels."""
+    low, wide = _scale(block)
+    edge = _MARGIN / (1 - 2 * _MARGIN) * wide  # the axis is as wide as the page
+    step = _round_step((wide + 2 * edge) / MAX_TICKS)
+    first, last = math.ceil((low - edge) / step), math.floor((low + wide + edge) / step)
+    ticks: list[tuple[float, str]] = []
+    for i in range(first, last + 1):
+        words = show_short(i * step * (100 if block.percent else 1)) + (" %" if block.percent else "")
+        place = (i * step - low + edge) / (wide + 2 * edge)
+        ticks.append((place, f"+{words}" if block.zero and i > 0 else words))
+    return ticks
+
+
+def _scale(block: Intervals) -> tuple[float, float]:
+    """Return the smallest value that is drawn, and the distance to the largest one."""
+    ends = [end for one in block.rows for end in (one.estimate, one.low, one.high) if end is not None]
+    ends += [0.0] if block.zero else []
+    low, high = min(ends, default=0.0), max(ends, default=0.0)
+    return low, (high - low) or abs(low) or 1.0
 
 
 @dataclass(frozen=True)
@@ -259,7 +296,7 @@ def curve_layout(curve: Curve) -> CurveLayout:
     if curve.expected is not None:
         start = f"M{units * across(last.samples):.1f} {units * down(last.best):.1f}"
         expected = f"{start}L{units * across(curve.expected):.1f} {units * down(curve.goal):.1f}"
-    step = _round_step(people / MAX_TICKS)
+    step = _round_step(max(people / MAX_TICKS, 1.0))
     return CurveLayout(
         lines=[(down(one), show_short(one)) for one in _round_distances(low, high)],
         ticks=[(across(i * step), f"{i * step:,.0f}") for i in range(int(people / step) + 1)],
@@ -278,6 +315,6 @@ def _round_distances(low: float, high: float) -> list[float]:
 
 
 def _round_step(least: float) -> float:
-    """Return the round number, 1, 2 or 5 times a power of ten, that is no less than this, and at least 1."""
-    power = 10.0 ** math.floor(math.log10(max(least, 1.0)))
+    """Return the round number, 1, 2 or 5 times a power of ten, that is no less than this."""
+    power = 10.0 ** math.floor(math.log10(least))
     return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least or digit == 10)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy.optimize
 
-from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.arrays import BoolArray, FloatArray, optimize
 from pacbandits.checks import settle
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
@@ -38,8 +37,6 @@ from pacbandits.schema import Fields, Json
 # The weights w ≥ 0 and u are fitted by least squares on each half of the rows, predicted by models of the other half,
 # with a ridge penalty toward w = 0 and, stronger, toward u = 0 that is worth the squared error of one row.
 
-
-optimize: Any = scipy.optimize  # without complete types
 
 MAX_STORED_MODELS = 8
 MAX_JUDGED_ROWS = 2000  # of each half: enough to fit a few weights

@@ -19,9 +19,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, linalg
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
@@ -163,8 +162,6 @@ def _liken(
 
 # The rows of each action around its anchors, and the sums from which predictions are made.
 
-
-linalg: Any = scipy.linalg  # without complete types
 
 BOTH_HALVES = (0, 1)
 ANCHOR_NOISE = 1e-6  # added to a similarity of 1, for anchors that differ by rounding alone

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import ndtri
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, special
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Policy
 from pacbandits.rivals.balance import mean_reward
@@ -284,7 +283,7 @@ def _noise_of(ids: IntArray, *, keys: FloatArray, n_actions: int) -> FloatArray:
     """
     cells = ids.astype(np.uint64)[:, None] * np.uint64(n_actions) + np.arange(n_actions, dtype=np.uint64)
     mixed = _mixed(_mixed(keys.view(np.uint64))[:, None, None] + cells * np.uint64(0x9E3779B97F4A7C15))
-    return ndtri(((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
+    return special.ndtri(((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
 
 
 def _mixed(bits: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:

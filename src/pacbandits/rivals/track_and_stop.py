@@ -32,9 +32,8 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import betaln, rel_entr, xlogy
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray, special
 from pacbandits.checks import settle, shown, whole_number
 from pacbandits.errors import InputError
 from pacbandits.options import About
@@ -90,8 +89,8 @@ class ArmTally:
     def prices(self) -> FloatArray:
         """c (K,): by how much the largest log-likelihood exceeds that of the Krichevsky–Trofimov mixture of coins."""
         missed, means = self.plays - self.sums, self.means
-        largest = xlogy(self.sums, means) + xlogy(missed, 1.0 - means)
-        return largest - (betaln(self.sums + 0.5, missed + 0.5) - betaln(0.5, 0.5))
+        largest = special.xlogy(self.sums, means) + special.xlogy(missed, 1.0 - means)
+        return largest - (special.betaln(self.sums + 0.5, missed + 0.5) - special.betaln(0.5, 0.5))
 
     def evidence(self, *, epsilon: float) -> FloatArray:
         """Return the evidence that no other arm (K − 1,) is ε better: a log-likelihood ratio, less two arms' prices."""
@@ -104,7 +103,7 @@ class ArmTally:
 
 def kl(one: FloatArray | float, two: FloatArray) -> FloatArray:
     """Return the Kullback–Leibler divergence of Bernoulli distributions with these means."""
-    out: FloatArray = rel_entr(one, two) + rel_entr(np.subtract(1.0, one), 1.0 - two)
+    out: FloatArray = special.rel_entr(one, two) + special.rel_entr(np.subtract(1.0, one), 1.0 - two)
     return out
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from math import ceil
+from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any, Literal, TypeVar
 
@@ -409,9 +410,7 @@ class Service:
                 headers={"Retry-After": str(ceil(wait))},
             )
 
-    async def look(
-        self, grant: Grant, name: str, question: Callable[[Experiment], Result], *, export: bool = False
-    ) -> Result:
+    async def look(self, grant: Grant, name: str, question: Callable[[Experiment], Result]) -> Result:
         """Ask an experiment for something that takes time, and count that time against the key's rate limit.
 
         A key may use READING_SHARE of the time of a thread: the rest of its limit is for assignments and rewards.
@@ -423,10 +422,19 @@ class Service:
             try:
                 return question(experiment)
             finally:
-                seconds = monotonic() - begun
-                self._bucket(grant).charge(seconds * self.limits.rows_per_second / READING_SHARE)
+                self._charge(grant, monotonic() - begun)
 
-        return await (self.shelf.export(name, timed) if export else self.shelf.ask(name, timed))
+        return await self.shelf.ask(name, timed)
+
+    async def export(self, grant: Grant, name: str) -> Path:
+        """Write the event log of an experiment to a new file, and count its CPU time against the key's rate limit."""
+        self.spend(grant, 1)
+        path, seconds = await self.shelf.export(name)
+        self._charge(grant, seconds)
+        return path
+
+    def _charge(self, grant: Grant, seconds: float) -> None:
+        self._bucket(grant).charge(seconds * self.limits.rows_per_second / READING_SHARE)
 
     def _bucket(self, grant: Grant) -> Bucket:
         bucket = self._buckets.get(grant.id)

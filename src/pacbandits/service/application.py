@@ -93,6 +93,8 @@ def create_app(
                 sessions,
                 trusted=proxy.read if proxy else None,
                 versions=shelf.versions,
+                export=shelf.export,
+                certificate=shelf.certificate,
             )
         )
     _answer_errors(app)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import json
+import subprocess
+import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -19,14 +25,16 @@ from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
+from pacbandits.experiment import worker
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.experiment.database import ClockSkew, Database, UnknownExperiment, read_standing
 from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import check_experiment_name
+from pacbandits.schema import Json
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
-from pacbandits.service.messages import Refusal
+from pacbandits.service.messages import UNSEEN_DATABASE, Refusal
 
 # The writer queue of an experiment: waiting requests are written in one transaction, and answered once it is durable.
 #
@@ -224,6 +232,74 @@ def _hand_back(jobs: list[Job], answers: list[Any]) -> None:
             job.answer.set_result(answer)
 
 
+# The process that writes exports: in a thread of the server, assignments would wait for it.
+
+
+class ExportProcess:
+    """A process that writes the exports of this server, started when it is needed; it ends with the server or idle."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+
+    def write(self, database: Database, name: str, path: Path) -> float:
+        """Write the event log of an experiment to a file; return the CPU time that took, in seconds.
+
+        It raises the errors of `Experiment.export`.
+        """
+        asked = json.dumps({"database": database.full_url, "name": name, "path": str(path)}) + "\n"
+        with self._lock:
+            answer, code = self._ask(asked)
+            if code == worker.ENDED_IDLE:  # at this very moment
+                answer, code = self._ask(asked)
+        if code is not None:
+            raise RuntimeError(f"the process that exports has ended with code {code}")
+        told: Json = json.loads(answer)
+        if "refused" in told:
+            kinds = {one.__name__: one for one in (UnknownExperiment, ClockSkew)}
+            raise kinds.get(told["refused"], InputError)(told["words"])
+        if told.get("unseen"):
+            raise Refusal(503, UNSEEN_DATABASE, headers={"Retry-After": "1"})
+        if "failed" in told:
+            raise RuntimeError(json.dumps(told["failed"]))
+        return float(told["seconds"])
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()  # this closes its pipes
+            self._process = None
+
+    def _ask(self, asked: str) -> tuple[str, int | None]:
+        """Return the answer to a line and None; or nothing and the return code if the process has ended."""
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", worker.__name__, "--exports"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                process_group=0,
+            )
+        pipes = self._process
+        assert pipes.stdin is not None
+        assert pipes.stdout is not None
+        with suppress(OSError):
+            pipes.stdin.write(asked)
+            pipes.stdin.flush()
+            if answer := pipes.stdout.readline():
+                return answer, None
+        code = pipes.wait()
+        self.close()
+        return "", code
+
+
+EXPORTER = ExportProcess()
+atexit.register(EXPORTER.close)
+
+
 # The cache of open experiments.
 
 
@@ -264,6 +340,10 @@ class Shelf:
                     self._readers[name] = Experiment.open(self.database, name)
         return self._readers[name]
 
+    def certificate(self, name: str) -> Json | None:
+        """Return the certificate of an experiment; None if there is none."""
+        return self.open(name).result().certificate
+
     async def writer(self, name: str) -> Writer:
         """Return the writer of an experiment, started if need be."""
         found = self._writers.get(name)
@@ -283,15 +363,27 @@ class Shelf:
         """Call a slow function of an experiment in a thread and return its result."""
         return await run_sync(lambda: question(self.open(name)), limiter=self._readers_at_once)
 
-    async def export(self, name: str, write: Callable[[Experiment], Result]) -> Result:
-        """Call a function that exports an experiment, one at a time; raise Refusal (429) if too many wait."""
+    async def export(self, name: str) -> tuple[Path, float]:
+        """Export an experiment to a new temporary file, one at a time; return it and the CPU seconds that took.
+
+        It raises Refusal (429) if too many wait.
+        """
         if self._exports > self._limits.max_exports:
             raise Refusal(429, "too many exports are waiting; ask again later", headers={"Retry-After": "10"})
         self._exports += 1
         try:
-            return await run_sync(lambda: write(self.open(name)), limiter=self._exports_at_once)
+            return await run_sync(lambda: self._export(self.open(name).name), limiter=self._exports_at_once)
         finally:
             self._exports -= 1
+
+    def _export(self, name: str) -> tuple[Path, float]:
+        with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
+            path = Path(file.name)
+        try:
+            return path, EXPORTER.write(self.database, name, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
     def delete(self, name: str) -> None:
         """Delete an experiment for good."""

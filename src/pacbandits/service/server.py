@@ -93,7 +93,7 @@ def start_worker(database: str) -> subprocess.Popen[bytes]:
 
     The database URL, which may hold a password, is passed in the environment: all users can read command lines.
     """
-    return subprocess.Popen(
+    started = subprocess.Popen(
         [sys.executable, "-m", worker.__name__, "--parent", str(os.getpid())],
         env=os.environ | {worker.DATABASE_VARIABLE: database},
         stdin=subprocess.DEVNULL,
@@ -102,6 +102,9 @@ def start_worker(database: str) -> subprocess.Popen[bytes]:
         # session: Linux divides CPU time between sessions first, so niceness would have no effect.
         process_group=0,
     )
+    with suppress(AttributeError, OSError):  # on Windows, and if it has ended
+        os.setpriority(os.PRIO_PROCESS, started.pid, worker.NICENESS)  # from its start, before it has imported anything
+    return started
 
 
 # `pacbandits serve`: the service on a port, with its worker process.
@@ -110,6 +113,7 @@ def start_worker(database: str) -> subprocess.Popen[bytes]:
 DEFAULT_HOST, DEFAULT_PORT, DEFAULT_DATABASE = "127.0.0.1", 8000, "pacbandits.db"
 GRACE_SECONDS = 20  # to answer accepted requests at shutdown
 SWITCH_SECONDS = 0.001  # thread switch interval, so that writing and answering threads alternate quickly
+KERNEL_DELAY_SECONDS = 3.0  # without machine code, a few hundred assignments are no slower
 COLLECTOR_THRESHOLDS = (50_000, 20, 20)  # of the garbage collector's three generations
 _BACKLOG = 2048
 
@@ -152,7 +156,7 @@ def _serve(asked: Serving, listening: socket.socket) -> None:
     host = f"[{asked.host}]" if ":" in asked.host else asked.host
     url = f"http://{host}:{listening.getsockname()[1]}"
     _prepare()
-    threading.Thread(target=load_machine_code, name="pacbandits kernels", daemon=True).start()
+    _load_later()
     limits = replace(asked.limits, max_connections=raise_descriptor_limit(asked.limits))
     config = uvicorn.Config(
         app,
@@ -206,9 +210,16 @@ def _demonstrate(database: str | Path, url: str) -> subprocess.Popen[bytes]:
 def _prepare() -> None:
     """Switch threads often, and collect garbage rarely and never among the objects that exist now."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    gc.enable()  # `pacbandits serve` disables it while it imports
+
+
+def _load_later() -> None:
+    """Load the machine code for many assignments at once, after those that wait for a server that starts again."""
+    timer = threading.Timer(KERNEL_DELAY_SECONDS, load_machine_code)
+    timer.daemon = True
+    timer.start()
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:

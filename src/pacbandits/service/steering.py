@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
@@ -141,18 +139,7 @@ def _add_looking(router: APIRouter, service: Service) -> None:
     async def export(name: str, request: Request) -> Response:
         """Export the event log as a Parquet file that `pacbandits certify` and `pacbandits verify` read."""
         grant = await service.admit(request.scope, name, "read")
-
-        def write(experiment: Experiment) -> Path:
-            with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
-                path = Path(file.name)
-            try:
-                experiment.export(path)
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
-            return path
-
-        path = await service.look(grant, name, write, export=True)
+        path = await service.export(grant, name)
         return FileResponse(
             path, media_type=PARQUET, filename="experiment.parquet", background=BackgroundTask(path.unlink)
         )

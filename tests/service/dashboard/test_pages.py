@@ -391,7 +391,7 @@ def test_a_page_says_of_when_and_of_whom_its_tables_are():
     status = statuses.collecting()
     status["analysis"] = {"number": 3, "at": "2026-03-03T14:05:00Z", "rows": 103}
     status["assigned"] = 3_905
-    words = Reader(page_of(status)).words
+    words = Reader(page_of(status)).words.replace(" ,", ",")  # after an element
     said = "As of 3 Mar 2026, 14:05 UTC, with 103 people; 3,802 people have come since."
     assert words.count(said) == 2  # below the figures, and beside the table of actions
 
@@ -436,3 +436,46 @@ def test_a_proven_rule_is_to_be_rolled_out_and_a_rehearsal_says_that_it_is_one()
     assert "Next: The service already plays the rule. To roll it out elsewhere" in words
     assert "rehearsal" not in words
     assert "A rehearsal: people" in Reader(page_of(statuses.certified() | {"rehearsal": True})).words
+
+
+@pytest.mark.parametrize(
+    ("status", "links"),
+    [
+        (statuses.collecting(), ["#curve", "#people"]),
+        (statuses.collecting() | {"state": "paused"}, ["#record"]),
+        (statuses.collecting() | {"state": "stopped"}, ["#record", "../export/checkout", "../certificate/checkout"]),
+        (statuses.certified() | {"name": "a b"}, ["#rule", "../export/a%20b", "../certificate/a%20b"]),
+        (statuses.certified() | {"name": HOSTILE, "alarms": ["drift"]}, ["#health", "#record"]),
+    ],
+)
+def test_the_next_step_has_links(status, links):
+    read = Reader(page_of(status | {"exportable": True}))
+    named = [about["href"] for name, about in read.elements if name == "a" and about.get("class") == "link"]
+    assert named == links
+    assert {link[1:] for link in links if link.startswith("#")} <= {about.get("id") for _, about in read.elements}
+    assert "Download" not in page_of(status)  # an application without these routes
+
+
+def test_intervals_have_an_axis_in_the_units_of_rewards():
+    status = statuses.certified()
+    status["value"] |= {"policy": {"low": 118.0, "estimate": 134.0, "high": 151.0}, "standard": None, "lift": None}
+    status["holdout_compared"] = None
+    axis = page_of(status).partition('class="axis"')[2].partition("</svg>")[0]
+    assert re.findall(">([^<]+)</text>", axis) == ["120", "130", "140", "150"]
+
+
+def test_every_time_can_be_shown_in_the_zone_of_the_reader():
+    status = statuses.collecting()
+    status["analysis"] = {"number": 3, "at": "2026-03-03T14:05:00Z", "rows": 103}
+    status["events"] = [{"at": "2026-03-05T14:05:59+00:00", "kind": "x", "words": "until 1 Dec 2026, 09:30 UTC <b>"}]
+    page = page_of(status)
+    assert '<time datetime="2026-03-05T14:05Z">5 Mar 2026, 14:05 UTC</time>' in page
+    assert 'ntil <time datetime="2026-12-01T09:30Z">1 Dec 2026, 09:30 UTC</time> &lt;b&gt;' in page
+    assert not re.search(r"\d\d:\d\d UTC", re.sub(r"<time[^>]*>[^<]*</time>", "", page))
+
+
+def test_a_time_in_an_attribute_stays_text():
+    status = statuses.collecting() | {"actions": ['1 Dec 2026, 09:30 UTC" onload=x', "b", "c"]}
+    page = page_of(status | {"name": "5 Mar 2026, 14:05 UTC"})
+    check_sound(page)
+    assert not re.search(r'="[^"<>]*<time', page)

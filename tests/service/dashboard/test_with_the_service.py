@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from tests.service.cases import ADMIN
 from tests.service.dashboard.test_pages import check_sound
 
@@ -32,3 +34,24 @@ def test_a_session_opens_no_part_of_the_api(service):
     service.client.request("POST", "/dashboard/sign-in", data={"key": ADMIN})
     assert service.get("/experiments/checkout", key=None).status_code == 401
     assert not [path for path in service.client.app.openapi()["paths"] if "dashboard" in path]
+
+
+def test_who_may_read_downloads_the_event_log(service, monkeypatch):
+    service.create(name="other")
+    service.client.request("POST", "/dashboard/sign-out")
+    assert page(service, "/export/checkout")[0] == page(service, "/certificate/checkout")[0] == 303
+    service.client.request("POST", "/dashboard/sign-in", data={"key": service.keys["read"]})
+    service.assign("somebody")
+    answer = service.client.request("GET", "/dashboard/export/checkout")
+    assert (answer.status_code, answer.content[:4], answer.headers["cache-control"]) == (200, b"PAR1", "no-store")
+    assert "record.parquet" in answer.headers["content-disposition"]
+    for path in ("/export/other", "/certificate/other", "/export/none", "/export/checkout/x"):
+        assert page(service, path)[0] == 404, path  # its key is for another experiment
+    status, text = page(service, "/certificate/checkout")
+    assert status == 404
+    assert "Nothing is proven yet" in text
+    shelf = service.client.app.state.service.shelf
+    proven = dataclasses.replace(shelf.open("checkout").result(), certificate={"kind": "a proof"})
+    monkeypatch.setattr(shelf.open("checkout"), "result", lambda: proven)
+    assert page(service, "/certificate/checkout") == (200, '{"kind": "a proof"}')
+    service.client.request("POST", "/dashboard/sign-out")

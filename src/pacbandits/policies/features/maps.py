@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.compiled import kernel, over_cores
+from pacbandits.compiled import kernel, over_cores, plain_if_few
 from pacbandits.policies.decisions import Term
 from pacbandits.records import Contexts
 
@@ -105,7 +105,8 @@ class CrossedRows:
     def act(self, parameter: ArrayLike) -> IntArray:
         out = np.empty(len(self), dtype=np.int64)
         terms = _terms(self.z, np.asarray(parameter, dtype=np.float64))
-        over_cores(lambda a, b: _act_crossed(self.x, terms, len(self.z), out, a, b), count=len(self))
+        choose = plain_if_few(_act_crossed, len(self))
+        over_cores(lambda a, b: choose(self.x, terms, len(self.z), out, a, b), count=len(self))
         return out
 
     def some(self, index: IntArray | slice) -> CrossedRows:
@@ -155,7 +156,8 @@ class SpelledRows:
     def act(self, parameter: ArrayLike) -> IntArray:
         out = np.empty(len(self), dtype=np.int64)
         theta = np.ascontiguousarray(parameter, dtype=np.float64)
-        over_cores(lambda a, b: _act_spelled(self.phi, theta, out, a, b), count=len(self))
+        choose = plain_if_few(_act_spelled, len(self))
+        over_cores(lambda a, b: choose(self.phi, theta, out, a, b), count=len(self))
         return out
 
     def some(self, index: IntArray | slice) -> SpelledRows:

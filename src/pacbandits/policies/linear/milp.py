@@ -15,16 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.optimize
-import scipy.sparse
 
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray, optimize, sparse
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.policies.linear.enumeration import primitive
 from pacbandits.policies.linear.policy import DistinctRows
-
-optimize: Any = scipy.optimize  # it ships no complete types
-sparse: Any = scipy.sparse
 
 _LEAST_MARGIN = 1e-5  # of the largest possible difference
 _WHOLE_ROUNDING = 1e-9  # tolerance for an integer multiple

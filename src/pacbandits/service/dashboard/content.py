@@ -54,6 +54,7 @@ from pacbandits.service.dashboard.sentences import (
     is_proven,
     lasting,
     moment,
+    next_links,
     next_step,
     proven,
     sentence,
@@ -108,7 +109,7 @@ def _answer(status: JsonView) -> Iterable[Block]:
         yield Note("warning", "A rehearsal: people and rewards may be simulated, and nothing here is about real ones.")
     yield Text(headline(status), "headline")
     yield from map(Text, explanation(status))
-    yield Text(f"Next: {next_step(status)}")
+    yield Text(f"Next: {next_step(status)}", links=next_links(status))
     yield Numbers(tuple(_numbers(status)))
     if when := counted(status):
         yield Text(f"{when} Numbers of people and rewards above are current; all else is of that analysis.", "dim")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from threading import Lock
 from time import monotonic
 from typing import Annotated, Protocol
 from urllib.parse import parse_qs, urlencode
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from markupsafe import Markup
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError
-from pacbandits.schema import Json
+from pacbandits.schema import Json, json_text
 from pacbandits.service.access import EVERYTHING, SESSION_SECONDS
 from pacbandits.service.dashboard.pages import (
     ASSETS,
@@ -125,6 +128,8 @@ def router_for(
     *,
     trusted: Callable[[Mapping[str, str]], frozenset[str] | None] | None = None,
     versions: Callable[[], Mapping[str, object]] | None = None,
+    export: Callable[[str], Awaitable[tuple[Path, float]]] | None = None,
+    certificate: Callable[[str], Json | None] | None = None,
     keep_seconds: float = KEEP_SECONDS,
 ) -> APIRouter:
     """Return the dashboard's router, to be included in an application; all its paths are below /dashboard.
@@ -135,10 +140,16 @@ def router_for(
     trusted: returns what the headers of a request allow to read, if a proxy signs users in.
     versions: returns a value for each experiment that changes with its records; while it does not, its status is not
         read again for the list.
+    export: writes the event log of an experiment to a new file and returns its path first; it is deleted afterwards.
+    certificate: returns the certificate of an experiment, if there is one.
     keep_seconds: how long a status is cached, for all viewers together.
     """
-    recent = Recent(lambda name: JsonView(open_experiment(name).status().to_json()), keep_seconds=keep_seconds)
-    dashboard = _Dashboard(recent, names, sessions, trusted, versions)
+    exportable = export is not None and certificate is not None
+
+    def read(name: str) -> JsonView:
+        return JsonView(open_experiment(name).status().to_json() | {"exportable": exportable})
+
+    dashboard = _Dashboard(Recent(read, keep_seconds=keep_seconds), names, sessions, trusted, versions)
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
     router.add_api_route("/assets/{name}", dashboard.asset, methods=["GET"])
     router.add_api_route("/sign-in", dashboard.ask_key, methods=["GET"])
@@ -149,7 +160,35 @@ def router_for(
     router.add_api_route("/parts", dashboard.overview_again, methods=["GET"])
     router.add_api_route("/experiments/{name:path}", dashboard.one, methods=["GET"])
     router.add_api_route("/parts/{name:path}", dashboard.one_again, methods=["GET"])
+    if export is not None and certificate is not None:
+        _add_downloads(router, dashboard, export, certificate)
     return router
+
+
+def _add_downloads(
+    router: APIRouter,
+    dashboard: _Dashboard,
+    export: Callable[[str], Awaitable[tuple[Path, float]]],
+    certificate: Callable[[str], Json | None],
+) -> None:
+    async def download_log(request: Request, name: str) -> Response:
+        if (refusal := await run_in_threadpool(dashboard.refuse, request, name)) is not None:
+            return refusal
+        path, _ = await export(name)
+        kind, done = "application/vnd.apache.parquet", BackgroundTask(path.unlink)
+        return FileResponse(path, headers=HEADERS, media_type=kind, filename="record.parquet", background=done)
+
+    def download_certificate(request: Request, name: str) -> Response:
+        if (refusal := dashboard.refuse(request, name)) is not None:
+            return refusal
+        found = certificate(name)
+        if found is None:
+            return _html(missing_page(_root(request), "Nothing is proven yet: there is no certificate."), status=404)
+        headers = HEADERS | {"Content-Disposition": 'attachment; filename="proof.json"'}
+        return Response(json_text(found).encode(), media_type="application/json", headers=headers)
+
+    router.add_api_route("/export/{name:path}", download_log, methods=["GET"])
+    router.add_api_route("/certificate/{name:path}", download_certificate, methods=["GET"])
 
 
 async def read_form(request: Request) -> dict[str, str]:
@@ -277,6 +316,14 @@ class _Dashboard:
         if status is None:
             return Response(status_code=404, headers=HEADERS)
         return _fragment(request, experiment_inside(_root(request), name, status), news(status))
+
+    def refuse(self, request: Request, name: str) -> Response | None:
+        """Return the answer to a request that may not read an experiment; None if it may."""
+        allowed = self._allowed(request)
+        if allowed is None:
+            return _to_sign_in(request, name)
+        found = self._status(name, allowed)
+        return None if found is not None else _html(missing_page(_root(request), NOT_THERE), status=404)
 
     def _allowed(self, request: Request) -> frozenset[str] | None:
         by_proxy = None if self._trusted is None else self._trusted(request.headers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
+from urllib.parse import quote
 
 from pacbandits.errors import count_of, one_line
 from pacbandits.report.numbers import about, show_short
@@ -246,6 +247,26 @@ def next_step(status: JsonView) -> str:
         return "Export what is proven, or begin another experiment; rewards that still arrive may prove a little more."
     ahead = time_to_go(status)
     return f"Wait: {ahead}. Nothing needs to be done meanwhile." if ahead else "Wait: nothing needs to be done."
+
+
+def next_links(status: JsonView) -> tuple[tuple[str, str], ...]:
+    """Return the links of the next step: words and address, relative to the experiment's page."""
+    where, name = status.text("state"), quote(status.text("name"), safe="")
+    if doubts(status):
+        return (("Health of the data", "#health"), ("Event log", "#record"))
+    found: list[tuple[str, str]] = []
+    if is_proven(status):
+        found.append(("The rule", "#rule"))
+    elif where in ("paused", "stopped"):
+        found.append(("Event log", "#record"))
+    else:
+        found += [("How close it is", "#curve"), ("Sample size", "#people")]
+    if status.flag("exportable") and status.part("claim") and (where == "stopped" or is_proven(status)):
+        found += [
+            ("Download the event log", f"../export/{name}"),
+            ("Download the certificate", f"../certificate/{name}"),
+        ]
+    return tuple(found)
 
 
 def news(status: JsonView) -> str:
