@@ -133,13 +133,13 @@ class Intervals:
     rows: the intervals.
     title: a heading above them.
     zero: whether 0, no gain, is marked.
-    percent: whether the axis is in percent.
+    axis: whether round values are marked below them.
     """
 
     rows: tuple[IntervalLine, ...]
     title: str = ""
     zero: bool = False
-    percent: bool = False
+    axis: bool = False
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def intervals_ticks(block: Intervals) -> list[tuple[float, str]]:
     first, last = math.ceil((low - edge) / step), math.floor((low + wide + edge) / step)
     ticks: list[tuple[float, str]] = []
     for i in range(first, last + 1):
-        words = show_short(i * step * (100 if block.percent else 1)) + (" %" if block.percent else "")
+        words = show_short(i * step)
         place = (i * step - low + edge) / (wide + 2 * edge)
         ticks.append((place, f"+{words}" if block.zero and i > 0 else words))
     return ticks

@@ -173,13 +173,9 @@ def _value(s: Summary) -> Iterable[Block]:
     gains += [
         (f"always {name}", worth.over_each[k]) for k, name in enumerate(names) if s.gain is None or k not in shown
     ]
-    yield d.Intervals(
-        tuple(drawn(*one, difference=False) for one in means), f"Mean {s.outcome} per {each}", percent=s.percent
-    )
+    yield d.Intervals(tuple(drawn(*one, difference=False) for one in means), f"Mean {s.outcome} per {each}")
     if gains:
-        yield d.Intervals(
-            tuple(drawn(*one, difference=True) for one in gains), f"Gain of {policy} over", zero=True, percent=s.percent
-        )
+        yield d.Intervals(tuple(drawn(*one, difference=True) for one in gains), f"Gain of {policy} over", zero=True)
     yield Text(f"Measured by {worth.measured_by}.{'' if plain_means else f' {CUPED}'}", "dim")
     if s.alarms:
         yield Note("warning", f"{IN_DOUBT.capitalize()}.")
@@ -239,7 +235,7 @@ def gains_picture(s: Summary, gain: Improvement) -> d.Intervals:
     if over is not None and usual is not None:
         words = f"{s.show_difference(over.estimate, sign=True)} ({s.ordinary(over)})"
         rows.append(d.IntervalLine("recommended, ordinary interval", words, over.estimate, *usual))
-    return d.Intervals(tuple(rows), f"Gain over {plain(call(gain.control, s.actions))}", zero=True, percent=s.percent)
+    return d.Intervals(tuple(rows), f"Gain over {plain(call(gain.control, s.actions))}", zero=True)
 
 
 def ladder(gain: Improvement) -> tuple[Candidate, ...]:

@@ -323,7 +323,7 @@ def _intervals(title: str, rows: Sequence[tuple[str, ValueEstimate]], *, gain: b
         low, high = (None, None) if span.empty else (span.low, span.high)
         words = show_interval(low, span.estimate, high, show=show_signed if gain else show_short)
         drawn.append(IntervalLine(label, words, span.estimate, low, high))
-    return Intervals(tuple(drawn), title, zero=gain)
+    return Intervals(tuple(drawn), title, zero=gain, axis=True)
 
 
 def _health(status: JsonView) -> Iterable[Block]:
