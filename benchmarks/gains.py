@@ -3,8 +3,10 @@
 python -m benchmarks.gains tables      ten kinds of simulated tests, 10⁴ to 10⁶ rows
 python -m benchmarks.gains revenue     four tests with long-tailed revenue, beside a t-test of all rows
 python -m benchmarks.gains coverage    how often a bound exceeds the true gain, in 300 small tests
+python -m benchmarks.gains baselines   gain and guardrail together, beside a half-sample with Bonferroni, and Cram
+python -m benchmarks.gains plans       how often `certify` proves a gain with as many rows as a plan says
 
-Some six minutes of processor time in all; each part prints a Markdown table. An honest half-sample chooses a policy on
+Some ten minutes of processor time in all; each part prints a Markdown table. An honest half-sample chooses a policy on
 one half of the rows and compares it with control on the other: its ordinary one-sided 95 % bound lies 1.645 standard
 errors of a difference in means below the estimate. The ratio is the distance of the proven bound from its estimate,
 divided by that. At a number of rows that is known beforehand, exactness costs √(2 log 20)/1.645 = 1.49.
@@ -15,17 +17,22 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.measuring import print_table
-from pacbandits.arrays import FloatArray
+from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Candidate, Improvement
 from pacbandits.certificate.certify import Request, certify_rows
+from pacbandits.planning import Limits, plan
+from pacbandits.planning.gain_plan import finished_log
 from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.trees.classes import Trees
 from pacbandits.policies.trees.tree_policy import TreePolicy
-from pacbandits.records import Chosen, Contexts, Log
+from pacbandits.problems.people import people
+from pacbandits.records import Chosen, Contexts, Log, Metric
+from pacbandits.records.metrics import read_guardrail
 
 NORMAL, DELTA = 1.645, 0.05
 POLICIES = "trees:depth=1,bins=16"
@@ -211,7 +218,178 @@ def coverage() -> None:
     print_table("coverage at δ = 0.05", head, rows)
 
 
-PARTS = {"tables": tables, "revenue": revenue, "coverage": coverage}
+# Gain and guardrail together. A half-sample chooses a rule by one half of the rows, and tests gain and guardrail on the
+# other, by three one-sided bounds with δ/3 each (Bonferroni), as there are two for the guardrail. Cram (Jia, Imai and
+# Li, "The Cram method for efficient simultaneous learning and evaluation", 2024) learns π_t from the first t of T
+# batches and estimates the gain of π_T over π_0, the control, by
+#
+#     Σ_{t=1}^{T−1} of the mean of V(π_t) − V(π_{t−1}) on batches t + 1 to T,
+#
+# which is a sum over batches j of the mean score of g_j = Σ_{t<j} (π_t − π_{t−1})/(T − t), fixed before batch j. Its
+# variance is the sum over j of the variance of that score, by batches j to T, over the batch size. Scores are doubly
+# robust with the mean reward of each arm in the rows before.
+
+THREE = 2.128  # standard errors of each of three one-sided bounds, with δ/3
+CRAM_BATCHES = 20
+BASELINE_RUNS = 10
+MARGIN = 0.03  # of the guardrail: `returned <= control + 0.03`
+RETURNED = 0.1  # the share of people who return an order, under control
+BASELINES = (
+    ("rule better, harmless", Test(6_000, 2, 0.3, 0.0, by_person=0.4), 0.0),
+    ("rule better, harmful", Test(6_000, 2, 0.3, 0.0, by_person=0.4), 0.15),
+    ("no effect", Test(6_000, 2, 0.3, 0.0), 0.0),
+)
+
+
+class Verdict(NamedTuple):
+    """A rule, the lower bound on its gain, and bounds on its difference from control in returns."""
+
+    policy: Chosen
+    gain: float
+    returned: tuple[float, float]
+
+
+def arm_scores(log: Log, values: FloatArray, before: IntArray) -> FloatArray:
+    """Return the doubly robust scores (n, A) of each arm; before: the rows whose means predict."""
+    taught = log.take(before)
+    means = [values[before][taught.actions == arm].mean() for arm in range(log.n_actions)]
+    played = np.arange(log.n_actions) == log.actions[:, None]
+    return means + played * (values[:, None] - means) / log.propensities
+
+
+def learn(log: Log, policies: PolicyClass, rows: IntArray) -> Chosen:
+    """Return the rule of the class with the largest estimated value on some rows."""
+    return policies.argmax(log.contexts.take(rows), arm_scores(log, log.rewards, rows)[rows])
+
+
+def chosen_matrix(log: Log, policy: Chosen) -> FloatArray:
+    """Return 1 at the action of each person (n, A), else 0."""
+    return (np.arange(log.n_actions) == policy(log.contexts)[:, None]).astype(np.float64)
+
+
+def half_sample(log: Log, returned: FloatArray, policies: PolicyClass) -> Verdict:
+    """Choose by the first half of the rows, and test on the second."""
+    first, second = np.split(np.arange(len(log)), 2)
+    policy = learn(log, policies, first)
+    moved = (chosen_matrix(log, policy) - chosen_matrix(log, TreePolicy(0, log.n_actions)))[second]
+    ends: list[tuple[float, float]] = []
+    for values in (log.rewards, returned):
+        scores = (moved * arm_scores(log, values, first)[second]).sum(axis=1)
+        off = THREE * float(scores.std(ddof=1)) / math.sqrt(len(second))
+        ends.append((float(scores.mean()) - off, float(scores.mean()) + off))
+    return Verdict(policy, ends[0][0], ends[1])
+
+
+def cram(log: Log, returned: FloatArray, policies: PolicyClass) -> Verdict:
+    """Learn and evaluate by `CRAM_BATCHES` batches."""
+    batches = np.array_split(np.arange(len(log)), CRAM_BATCHES)
+    learnt: list[Chosen] = [TreePolicy(0, log.n_actions)]
+    learnt += [learn(log, policies, np.concatenate(batches[: t + 1])) for t in range(CRAM_BATCHES)]
+    done = [chosen_matrix(log, policy) for policy in learnt]
+    ends: list[tuple[float, float]] = []
+    for values in (log.rewards, returned):
+        weights, estimate, variance = np.zeros_like(done[0]), 0.0, 0.0
+        for j in range(1, CRAM_BATCHES):
+            weights += (done[j] - done[j - 1]) / (CRAM_BATCHES - j)
+            scores = (weights * arm_scores(log, values, np.concatenate(batches[:j]))).sum(axis=1)
+            estimate += float(scores[batches[j]].mean())
+            variance += float(scores[batches[j][0] :].var(ddof=1)) / len(batches[j])
+        off = THREE * math.sqrt(variance)
+        ends.append((estimate - off, estimate + off))
+    return Verdict(learnt[-1], ends[0][0], ends[1])
+
+
+def certificate(log: Log, policies: PolicyClass) -> Verdict:
+    """Return the bounds of the candidate of the largest proven gain."""
+    rails = (read_guardrail(f"returned <= control + {MARGIN}"),)
+    asked = Request(policies=policies, control="control", epsilon=0.2, delta=DELTA, guardrails=rails)
+    found = certify_rows(log, asked).certificate.improvement
+    assert found is not None
+    best = max(found.candidates, key=lambda one: one.low)
+    return Verdict(best.policy, best.low, (best.guarded[0].low, best.guarded[0].high))
+
+
+def baselines() -> None:
+    """Print what is proven of gain and guardrail together, by three methods."""
+    rows: list[list[str]] = []
+    for words, test, harm in BASELINES:
+        found: dict[str, list[tuple[Verdict, float, float]]] = {}
+        for seed in range(BASELINE_RUNS):
+            log, rng = draw(test, seed), np.random.default_rng([seed, 1])
+            returned = (rng.random(len(log)) < RETURNED + harm * (log.actions == 1)).astype(np.float64)
+            log = replace(log, metrics=(Metric("returned"),), metric_values=returned[:, None])
+            policies = Trees.learn(log.contexts, n_actions=2, depth=1, bins=16)
+            for name, verdict in (
+                ("certificate", certificate(log, policies)),
+                ("half-sample, Bonferroni", half_sample(log, returned, policies)),
+                ("Cram", cram(log, returned, policies)),
+            ):
+                fresh = Contexts.of(np.random.default_rng(0).normal(size=(200_000, 3)))
+                share = float((verdict.policy(fresh) == 1).mean())
+                found.setdefault(name, []).append((verdict, true_gain(test, verdict.policy), harm * share))
+        for name, runs in found.items():
+            gains = [100 * verdict.gain for verdict, _, _ in runs]
+            shown = [f"{100 * np.mean([gain for _, gain, _ in runs]):+.2f}", f"{np.mean(gains):+.2f}"]
+            counts = [
+                sum(verdict.gain > 0 for verdict, _, _ in runs),
+                sum(verdict.returned[1] <= MARGIN for verdict, _, _ in runs),
+                sum(verdict.returned[0] > MARGIN for verdict, _, _ in runs),
+                sum(
+                    verdict.gain > gain or not verdict.returned[0] <= more <= verdict.returned[1]
+                    for verdict, gain, more in runs
+                ),
+            ]
+            rows.append([words, name, *shown, *map(str, counts)])
+    head = ["test", "method", "true gain of the rule", "bound on it", "gains proven", "guardrails kept"]
+    head += ["violated", "with a wrong bound"]
+    print_table(f"gain and guardrail in {BASELINE_RUNS} tests of 6,000 rows each: percentage points", head, rows)
+
+
+SIMULATED, FRESH = 32, 30  # tests that a plan simulates, and fresh logs that `certify` reads
+PLANS: tuple[dict[str, Any], ...] = (
+    {"n_actions": 2, "baseline": 0.2, "effect": 0.08},
+    {"n_actions": 2, "baseline": 0.5, "effect": 0.1, "policies": "trees:depth=2"},
+    {"n_actions": 4, "baseline": 0.3, "effect": 0.12},
+    {"n_actions": 2, "baseline": 0.3, "effect": 0.2, "share": 0.4},
+    {"n_actions": 3, "baseline": 0.3, "effect": 0.15, "share": 0.6, "policies": "trees:depth=2", "delta": 0.1},
+    {"n_actions": 6, "baseline": 0.3, "effect": 0.2, "policies": "trees:depth=2"},
+    {"n_actions": 2, "baseline": 0.05, "effect": 0.03},
+    {"n_actions": 3, "baseline": 50.0, "spread": 20.0, "reward_range": (0.0, 100.0), "effect": 5.0},
+)
+
+
+def plans() -> None:
+    """Print planned sizes, quick and simulated, and the share of fresh logs of that size that prove a gain."""
+    rows: list[list[str]] = []
+    for options in PLANS:
+        who = people(1000, n_features=3, rng=np.random.default_rng(0))
+        asked: dict[str, Any] = {"policies": "trees:depth=1", **options, "limits": Limits(trials=SIMULATED)}
+        made = plan(who, improve_on=0, **asked)
+        proofs = 0
+        for seed in range(FRESH):
+            log = finished_log(made.supposed.problem(0, 1000 + seed), round(made.rows), np.random.default_rng(seed))
+            request = Request(policies=asked["policies"], control="0", epsilon=0.2, delta=made.supposed.delta)
+            found = certify_rows(log, request).certificate.improvement
+            proofs += found is not None and found.recommended is not None
+        share = f"{100 * options['share']:g} %" if "share" in options else "everybody"
+        ordinary = f"{made.ordinary():,.0f}" if math.isfinite(made.ordinary()) else "none finds it"
+        told = [f"{options['n_actions']}", f"{options['baseline']:g}", f"{options['effect']:g}", share, ordinary]
+        rows.append([*told, f"{made.foretold(0.8):,.0f}", f"{made.rows:,.0f}", f"{proofs} of {FRESH}"])
+        print(*rows[-1], flush=True, file=sys.stderr)
+    head = [
+        "actions",
+        "control",
+        "effect",
+        "for",
+        "A/B test",
+        "plan, quick",
+        "plan, simulated",
+        "certify proves a gain",
+    ]
+    print_table("rows for a power of 80 %, and proofs in fresh logs of the simulated size", head, rows)
+
+
+PARTS = {"tables": tables, "revenue": revenue, "coverage": coverage, "baselines": baselines, "plans": plans}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

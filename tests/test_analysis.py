@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from contextlib import closing
 
 import matplotlib.figure
 import numpy as np
@@ -13,8 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import pacbandits as pb
+from pacbandits.logs.data_set import open_set
 from pacbandits.logs.readers import log_of
-from pacbandits.logs.reading_options import Reading
+from pacbandits.logs.reading_options import Reading, ReadingOptions
 from pacbandits.rewards.additive import Additive
 
 COLUMNS = {"action": "variant", "reward": "bought", "split": "uniform"}
@@ -70,7 +72,8 @@ def test_a_result_answers_in_the_names_of_the_data(result):
     assert "plain" in result.answer
     assert "bought" in result.answer
     assert repr(result).endswith(result.answer)
-    assert "<h1>" in result._repr_html_()
+    assert result._repr_html_().startswith('<div class="pacbandits">\n<style>\n')
+    assert "<h1>Which action for whom, for the largest mean bought?</h1>" in result._repr_html_()
     json.dumps(result.to_json())
 
 
@@ -97,7 +100,7 @@ def test_a_picture_is_a_figure_with_all_intervals(result):
     assert isinstance(figure, matplotlib.figure.Figure)
     labels = [text.get_text() for axis in figure.axes for text in axis.get_yticklabels()]
     assert labels == ["the rule", "always discount", "always plain", "over always discount", "over always plain"]
-    matplotlib.pyplot.close(figure)
+    assert figure._repr_png_().startswith(b"\x89PNG")  # by which a notebook shows it
 
 
 def test_verify_needs_no_class(result):
@@ -222,3 +225,65 @@ def test_notes_stand_before_the_answer_of_a_report(tmp_path):
         found.report(tmp_path / name)
         page = (tmp_path / name).read_text()
         assert page.index("Note: ") < page.index("Recommendation: ")
+
+
+def with_useless(frame):
+    return frame.append_column("study", pa.array([1.0] * len(frame))).append_column("years", frame["age"])
+
+
+def test_useless_columns_are_dropped_and_the_certificate_says_which(tmp_path):
+    frame = shop(rows=300)
+    result = pb.certify(with_useless(frame), "trees:depth=1", **COLUMNS)
+    told = [words for words in result.log.notices if "left out" in words]
+    assert len(told) == 2
+    assert "'study' was left out, as it has one value in all rows" in told[0]
+    assert "'years' was left out, as it equals 'age' in all rows; --features +years (in" in told[1]
+    assert result.reading["dropped"] == ["study", "years"]
+    assert result.log.contexts.names == ("age", "device")
+    result.save(tmp_path / "proof.json")
+    pa.csv.write_csv(with_useless(frame), tmp_path / "log.csv")
+    proof = pb.load_certificate(tmp_path / "proof.json")
+    assert pb.verify(proof, proof.log(tmp_path / "log.csv")).good
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("files", [False, True])
+def test_what_was_dropped_need_not_be_there(frame, files, tmp_path):
+    """Verifying, evaluating and applying read the log without the columns, whether or not it has them."""
+    wide, path = with_useless(frame), tmp_path / "log.parquet"
+    pa.parquet.write_table(wide, path)
+    result = pb.certify([path] if files else wide, "trees:depth=1", **ASKED, engine="stream" if files else None)
+    assert result.reading["dropped"] == ["study", "years"]
+    assert "'years' was left out" in result.log.notices[1]
+    result.save(tmp_path / "proof.json")
+    proof = pb.load_certificate(tmp_path / "proof.json")
+    if files:
+        for how in (proof.reading, COLUMNS):
+            with closing(open_set([path], ReadingOptions(**how))) as log:
+                assert pb.verify(proof, log).good
+                assert pb.evaluate(log, proof).value == result.worth.value
+    else:
+        assert result.certificate.digest == pb.certify(frame, "trees:depth=1", **ASKED).certificate.digest
+        assert result.verify(log_of(wide, **COLUMNS)).good
+        for policy in (result, proof):
+            assert pb.verify(policy, log_of(wide, **COLUMNS)).good
+            for log in (wide, frame, log_of(wide, **COLUMNS)):
+                columns = {} if isinstance(log, pb.Log) else COLUMNS
+                assert pb.evaluate(log, policy, **columns).value == result.worth.value
+    assert list(proof.policy(pa.table({"age": [20, 70]}))) == ["discount", "plain"]
+
+
+@pytest.mark.thorough
+def test_useless_columns_that_are_named_stay(frame):
+    wide = with_useless(frame)
+    for asked in ({"keep": ["study", "years"]}, {"features": ["age", "study", "years"]}):
+        kept = pb.certify(wide, "trees:depth=1", **ASKED, **asked)
+        assert "dropped" not in kept.reading
+        assert {"study", "years"} <= set(kept.log.contexts.names)
+    never = pb.Restrictions(never=["discount: study <= 1"], control="plain")
+    barred = pb.certify(wide, "trees:depth=1", **ASKED, restrictions=never)
+    assert barred.reading["dropped"] == ["years"]
+    assert set(barred.policy(wide)) == {"plain"}
+    people = pb.Contexts.of(np.column_stack([np.arange(20.0, 60), np.zeros(40)]), names=["age", "study"])
+    own = wide.select(["age", "study", "variant", "bought"])
+    assert pb.certify(own, "trees:depth=1", **ASKED, contexts=people).log.contexts.names == ("age", "study")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import json
 import re
 import sys
 import tomllib
@@ -19,7 +20,10 @@ import pacbandits
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+FRONT = [
+    ROOT / name
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "SUPPORT.md", "CODE_OF_CONDUCT.md")
+]
 RUN = [
     *sorted((DOCS / "tutorials").glob("*.md")),
     *sorted((DOCS / "api").glob("*.md")),
@@ -192,7 +196,7 @@ def test_files_that_are_named_exist(path):
     """Folders and Python files in code within a line, named from the root, from the package, or from the page."""
     text = FENCE.sub("", path.read_text(encoding="utf-8"))
     for name in re.findall(r"`((?:[\w-]+/)+(?:[\w-]+\.py)?|[\w-]+\.py)`", text):
-        if name.startswith(("site/", "out/")):  # these are made
+        if name.startswith(("site/", "out/", "dist/")):  # these are made
             continue
         homes = (ROOT, ROOT / "src" / "pacbandits", path.parent)
         assert any((home / name).exists() for home in homes), f"{named(path)}: there is no {name}"
@@ -293,4 +297,108 @@ def test_the_citation_names_software_and_paper():
 
 def test_the_changelog_knows_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE)[:2] == ["Unreleased", pacbandits.__version__]
+    first, second = re.findall(r"^## (.+)$", text, re.MULTILINE)[:2]
+    known = first if first != "Unreleased" else second  # changes after a release stand above it
+    assert re.fullmatch(rf"{re.escape(pacbandits.__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", known)
+
+
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_cells_of_a_notebook_show_what_is_stored(path):
+    """Texts and pages are compared in every figure but seconds, pictures by being there."""
+    tool, notebook = _tool("notebooks"), json.loads(path.read_text(encoding="utf-8"))
+    came = tool.run(notebook, name=f"notebook_{path.stem}")
+    for cell, outputs in zip(tool.code_cells(notebook), came, strict=True):
+        assert len(cell["outputs"]) == len(outputs)
+        for stored, new in zip(cell["outputs"], outputs, strict=True):
+            assert stored.get("data", {}).keys() == new.get("data", {}).keys()
+            shown, said = (_without_style(one) for one in (stored, new))
+            assert is_shown(shown, said), f"{shown}\n\nis shown, and this came out:\n\n{said}"
+
+
+def _without_style(output):
+    """The text of an output; a page without its style, drawings and seconds."""
+    data = output.get("data", {})
+    text = "".join(data.get("text/html", data.get("text/plain", output.get("text", ()))))
+    text = re.sub(r"<(style|svg)\b.*?</\1>", "", text, flags=re.DOTALL)
+    return re.sub(r"\b[\d.]+ s<", "seconds<", text)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_a_page(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    page = _tool("hooks").notebook_page(notebook, f"notebooks/{path.stem}.md")
+    assert page.splitlines()[0] == path.with_suffix(".md").read_text(encoding="utf-8").splitlines()[0]
+    assert page.count("```python\n") == sum(cell["cell_type"] == "code" for cell in notebook["cells"])
+    assert '<div class="pacbandits">' in page
+    assert "data:image/png;base64," in page
+    for html in re.findall(r'<div class="pacbandits">.*?^</div>$', page, re.DOTALL | re.MULTILINE):
+        assert "\n\n" not in html
+    for name in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+        assert name.startswith("data:") or (path.parent / name).exists(), name
+
+
+NEEDED = {
+    "article": {"journal"},
+    "inproceedings": {"booktitle"},
+    "misc": set(),
+    "techreport": {"institution"},
+}
+
+
+def read_bibtex(text):
+    """The entries of a bibliography by key: their kind, and their fields. ValueError where it does not parse."""
+    out, place = {}, 0
+    while text[place:].strip():
+        head = re.compile(r"\s*@(\w+)\{(\w+),\s*").match(text, place)
+        if head is None:
+            raise ValueError(f"no entry begins at {text[place : place + 40]!r}")
+        fields, place = {}, head.end()
+        while not text.startswith("}", place):
+            name = re.compile(r"(\w+) = \{").match(text, place)
+            if name is None:
+                raise ValueError(f"{head[2]}: no field and no closing brace at {text[place : place + 40]!r}")
+            start, place, depth = name.end(), name.end(), 1
+            while depth:
+                if place == len(text):
+                    raise ValueError(f"{head[2]}: {name[1]} has no closing brace")
+                depth += {"{": 1, "}": -1}.get(text[place], 0)
+                place += 1
+            if name[1] in fields:
+                raise ValueError(f"{head[2]}: {name[1]} twice")
+            fields[name[1]] = text[start : place - 1]
+            place = re.compile(r",?\s*").match(text, place).end()
+        place += 1
+        if head[2] in out:
+            raise ValueError(f"{head[2]} twice")
+        out[head[2]] = (head[1], fields)
+    return out
+
+
+def test_the_bibliography_parses_and_its_entries_are_whole():
+    entries = read_bibtex((DOCS / "references.bib").read_text(encoding="utf-8"))
+    assert len(entries) > 50
+    for key, (kind, fields) in entries.items():
+        assert {"author", "title", "year"} | NEEDED[kind] <= fields.keys(), key
+        assert all(value.strip() for value in fields.values()), key
+        assert 1900 < int(fields["year"]) < 2100, key
+        assert key == "VowpalWabbit" or re.fullmatch(rf"[A-Z][A-Za-z]+{fields['year']}[a-z]?", key), key
+        pages = fields.get("pages", "1")
+        assert re.fullmatch(r"\d+|(\d+)--(\d+)", pages), key
+        assert [int(page) for page in pages.split("--")] == sorted(int(page) for page in pages.split("--")), key
+    assert len({fields["title"] for _, fields in entries.values()}) == len(entries)
+
+
+@pytest.mark.parametrize("text", ["@misc{a,\n  title = {b}\n@misc{c,\n}", "@misc{a,\n  title = {b", "misc"])
+def test_a_bibliography_that_lacks_a_brace_is_refused(text):
+    with pytest.raises(ValueError, match=r"brace|no entry"):
+        read_bibtex(text)
+
+
+def test_people_find_how_to_ask_and_how_to_behave():
+    for name in ("CODE_OF_CONDUCT.md", "SUPPORT.md", "SECURITY.md"):
+        assert f"]({name})" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), name
+    assert "make coverage" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

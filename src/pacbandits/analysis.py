@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -29,7 +30,8 @@ from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.blocks import read_split
-from pacbandits.logs.data_set import FileSet, open_set
+from pacbandits.logs.data_set import FileSet, open_set, useless_columns
+from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.readers import DataFrame, log_of
 from pacbandits.logs.reading_options import Reading, ReadingOptions, Split
 from pacbandits.logs.table_files import expand
@@ -50,7 +52,8 @@ from pacbandits.records.metrics import (
     with_guarded,
 )
 from pacbandits.report.figures import draw_result
-from pacbandits.report.result_report import report_html, write_report
+from pacbandits.report.html import render_notebook
+from pacbandits.report.result_report import result_document, write_report
 from pacbandits.report.summary import Summary, summarise
 from pacbandits.rewards import RewardModel
 from pacbandits.schema import Json
@@ -192,7 +195,7 @@ class Result:
         """
         if log is None and self.streamed is not None:
             raise InputError("the log was streamed from files; verify the saved certificate: pacbandits verify")
-        return verify(self.certificate, self.log if log is None else log, self.policies)
+        return verify(self, self.log if log is None else log)
 
     def to_json(self) -> Json:
         """Serialise certificate, answer, values and groups to JSON-compatible values."""
@@ -204,7 +207,7 @@ class Result:
         return f"Result of {self.source}:\n{self.answer}"
 
     def _repr_html_(self) -> str:
-        return report_html(self.summary())
+        return render_notebook(result_document(self.summary()))
 
 
 def certify(
@@ -221,6 +224,7 @@ def certify(
     improve_on: str | bool | None = None,
     time: str | None = None,
     time_format: str | None = None,
+    age: Sequence[str] = (),
     unit: str | None = None,
     block: str | None = None,
     order: str | None = None,
@@ -259,6 +263,7 @@ def certify(
     improve_on: the action over which a gain is to be proven (default: control, if one is named); False for none.
     time: the column by which rows are sorted; the certificate then relies on that order.
     time_format: how times in text are written, such as "%d/%m/%Y %H:%M", where that is ambiguous.
+    age: columns of dates, such as ["signup"], each of which becomes the number of days before that time.
     unit: the column that identifies users who may return; evidence then counts users, not rows.
     block: the column of the blocks, such as schools, within which actions were drawn: with the probabilities of the
         split; without a split, so many of each action in each block as the data count. It is a feature of the reward
@@ -379,6 +384,8 @@ def analyse(
     name = name_of(data)
     if not in_files and (named or engine is None):
         log = read_data(cast("Log | DataFrame | Files", data), reading)
+        if not isinstance(data, Log):
+            log, reading = without_useless(log, reading, request, data)
         found = certify_rows(log, request, tell=tell, warn=warn)
         return Result(found, log, reading, name, action_number(request.control, log, of="--control"))
     with ExitStack() as stack:
@@ -389,13 +396,56 @@ def analyse(
             source = data if isinstance(data, FileSet) else open_files(cast(Files, data), reading)
             if source is not data:
                 stack.callback(source.close)
+                source, reading = without_useless(source, reading, request, data)
         else:
-            source = LogSource(read_data(cast("Log | DataFrame", data), reading))
+            log = read_data(cast("Log | DataFrame", data), reading)
+            if not isinstance(data, Log):
+                log, reading = without_useless(log, reading, request, data)
+            source = LogSource(log)
         found = certify_rows(source, request, engine=who, warn=warn)
         rows = found.sample()
         rows = replace(rows, notices=source.form.notices) if isinstance(source, FileSet) else rows
         measured = _measure(found, rows, tell=tell)
     return Result(found, rows, reading, name, action_number(request.control, rows, of="--control"), measured)
+
+
+def without_useless(log: Rows, reading: Json, request: Request, data: object) -> tuple[Rows, Json]:
+    """Return a log without constant feature columns and copies of others, and how it was read, which lists these.
+
+    Columns that an option names stay; so do all if the class was learnt before, from contexts that have them.
+    """
+    past = are_files(data) and str(_paths(data)[0]) in PAST_LOGS  # read without options
+    if past or not isinstance(request.policies, str) or request.contexts is not None:
+        return log, reading
+    form = log if isinstance(log, Log) else log.form
+    limits = request.restrictions if request.restrict is None else request.restrict(form)
+    words = " ".join((request.policies.partition(":")[2], *(() if limits is None else limits.never)))
+    asked = {reading.get("block", ""), *reading.get("features", ()), *reading.get("keep", ())}
+    asked |= {name for name in form.contexts.names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)}
+    found = useless_columns(log, but=asked)
+    if not found:
+        return log, reading
+    noticed = replace(form, notices=(*form.notices, *_dropped_words(found)))
+    reading = {**reading, "dropped": list(found)}
+    if isinstance(log, Log):
+        return drop_features(noticed, found), reading
+    return replace(log, recipe=replace(log.recipe, form=noticed)).without_features(found), reading
+
+
+def _dropped_words(found: Mapping[str, str | None]) -> list[str]:
+    """Return notices on useless columns, by `useless_columns`; one for each reason."""
+    out: list[str] = []
+    for other in dict.fromkeys(found.values()):
+        names = [plain(name) for name, same in found.items() if same == other]
+        shown = ", ".join(f"'{name}'" for name in names)
+        many = len(names) > 1
+        subject = f"the columns {shown} were left out, as they" if many else f"the column {shown} was left out, as it"
+        why = f"{'have' if many else 'has'} one value in all rows, which no rule can use"
+        if other is not None:
+            why = f"{'equal' if many else 'equals'} '{plain(other)}' in all rows"
+        kept = ",".join(f"+{name}" for name in names)
+        out.append(f"{subject} {why}; --features {kept} (in Python, keep=[{shown}]) keeps {'them' if many else 'it'}")
+    return out
 
 
 def _measure(found: CertifiedLog, log: Log, *, tell: Progress = silent) -> Measured:
@@ -490,6 +540,7 @@ def evaluate(
     clip: bool = False,
     time: str | None = None,
     time_format: str | None = None,
+    age: Sequence[str] = (),
     unit: str | None = None,
     block: str | None = None,
     order: str | None = None,
@@ -525,15 +576,18 @@ def evaluate(
     if told and not isinstance(log, Log | FileSet):
         metrics = read_metrics((*told, *read_metrics(metrics)))
     reading = _reading(locals())
+    dropped: Sequence[str] = policy.reading.get("dropped", ()) if isinstance(policy, Result | Proof) else ()
+    if dropped and not isinstance(log, Log | FileSet):
+        reading["dropped"] = dropped
     in_order = flag(ordered, name="ordered") or time is not None
     with ExitStack() as stack:
         if isinstance(log, FileSet):
-            read = log
+            read = log.without_features(dropped)
         elif are_files(log) and is_streamed(_paths(log), reading, engine=engine, epsilon=None):
             read = open_files(log, reading)
             stack.callback(read.close)
         else:
-            read = read_data(log, reading)
+            read = drop_features(read_data(log, reading), dropped)
         if isinstance(policy, Result | Proof):
             claim = policy.certificate
             sums: Json = {"model": model, "engine": engine}

@@ -251,6 +251,27 @@ def guardrail_part(candidates: int, *, guardrails: int) -> float:
     return GUARDRAILS_PART / (2.0 * candidates * guardrails)
 
 
+# The share of a part of δ for the main one of the four bounds of a ratio; the others share the remainder. A choice: the
+# main one sets the width, and the others count in products of small numbers.
+RATIO_PART = 0.8
+
+
+def ratio_part(*, main: bool) -> float:
+    """Return the share, in a part α for each side, of each side of the bounds that a difference of ratios needs.
+
+    Let R(x) = E_x[r]/μ_x with μ_x = E_x[o] > 0 for the policies x = q and x = c; f a factor; and ρ a number fixed
+    before the rows that bet. With θ_x = E_x[r − ρo] = μ_x (R(x) − ρ) and the main quantity G = θ_q − fθ_c,
+
+        R(q) − f R(c) = (1 − f)ρ + G/μ_q + fθ_c (1/μ_q − 1/μ_c).
+
+    This is affine in each of G, θ_c, 1/μ_q and 1/μ_c, so its extremes over a box are at corners: while all four lie
+    between their bounds, it lies between its smallest and its largest value at their ends. Each side of G is wrong with
+    probability at most 4α/5, each side of the three others with α/15: all eight together with 2α, as the two sides of a
+    guardrail on one column.
+    """
+    return RATIO_PART if main else (1.0 - RATIO_PART) / 3.0
+
+
 def recommended_part(*, control: bool, candidates: int) -> float:
     """Return the share of δ of the distance from the best of control, or of each candidate."""
     return CONTROL_PART if control else (1.0 - CONTROL_PART) / candidates

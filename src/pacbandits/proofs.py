@@ -7,6 +7,7 @@ the user's own is only named in the file, and must be passed again.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
+from pacbandits.certificate.claim import check_format
 from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
@@ -22,11 +24,13 @@ from pacbandits.errors import InputError, count_of, nearest, one_line, plain
 from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.data_set import FileSet, open_set
+from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class, check_memory
 from pacbandits.policies.registry import describe_class, load_policies, same_class
+from pacbandits.progress import Displayed
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Chosen, Contexts, Log, check_log
@@ -77,7 +81,7 @@ KINDS: dict[str, CertificateKind] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class Proof(Displayed):
     """The content of a certificate file.
 
     certificate: the claim.
@@ -125,9 +129,13 @@ class Proof:
         how = self._how(reading)
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
             return Log.read(path)
-        asked = self.policy.columns  # kept even if they look like identifiers in this log
-        how["keep"] = (*how.get("keep", ()), *asked)
+        how["keep"] = self._kept(how)
         return read_log(path, **how)[0]
+
+    def _kept(self, how: Json) -> tuple[str, ...]:
+        """Return the columns that stay features even if they look like identifiers in another log."""
+        taken = (how.get("time"), *how.get("age", ()))
+        return (*how.get("keep", ()), *(name for name in self.policy.columns if name not in taken))
 
     def _how(self, reading: Mapping[str, Any] | None) -> Json:
         """Return how the log is read: as for the certificate, unless `reading` says otherwise; metrics are added."""
@@ -140,7 +148,7 @@ class Proof:
     def files(self, paths: Sequence[str | Path], *, reading: Mapping[str, Any] | None = None) -> FileSet:
         """Open files, to be read as they were for the certificate, unless `reading` says otherwise."""
         how = self._how(reading)
-        how["keep"] = (*how.get("keep", ()), *self.policy.columns)
+        how["keep"] = self._kept(how)
         return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
 
 
@@ -182,6 +190,7 @@ def verify(
     Raises:
         InputError: If the certificate proves nothing, as an approximate one, or lacks its contexts.
     """
+    log = _without_dropped(log, certificate)
     certificate, policies = _taken_apart(certificate, policies)
     kind = KINDS.get(certificate.kind)
     if kind is None or not isinstance(certificate, kind.claim):
@@ -211,6 +220,15 @@ def verify(
         else:
             verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
+
+
+def _without_dropped(log: Log | Source, certificate: object) -> Log | Source:
+    """Return the log without the features that certifying dropped as useless, if what is verified tells of them."""
+    reading: Json = getattr(certificate, "reading", {})
+    dropped = ReadingOptions.from_json(reading).dropped
+    if isinstance(log, FileSet):
+        return log.without_features(dropped)
+    return drop_features(log, dropped) if isinstance(log, Log) else log
 
 
 def _class_of(claim: Claim, log: Log | Source, contexts: Contexts | None, engine: Engine | str) -> PolicyClass:
@@ -405,9 +423,13 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
         check_class(policies)
     value = read_json(path)
     given = cast(Json, value) if isinstance(value, dict) else {}
-    kind = KINDS.get(str(given.get("kind")))
+    called = str(given.get("kind"))
+    kind = KINDS.get(called)
+    if kind is None and re.fullmatch("pacbandits [a-z ]*certificate", called):
+        raise InputError(f"{plain(path)} is a '{called}', which this version does not know; upgrade pacbandits")
     if kind is None:
         raise InputError(f"{plain(path)} is not a pacbandits certificate")
+    check_format(given)
     reading = ReadingOptions.from_json(given.get("reading", {})).to_json()
     certificate = kind.claim.from_json(given, policies)
     chosen = class_from_json(given.get("class"), policies)

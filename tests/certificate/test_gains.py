@@ -13,7 +13,7 @@ from scipy import stats
 
 import pacbandits as pb
 import pacbandits.certificate.certify as flow
-from pacbandits.certificate import choosing, conventions
+from pacbandits.certificate import choosing, conventions, gains
 from pacbandits.certificate.certificate import CONTROL, ONE_ACTION, RULE, Certificate
 from pacbandits.certificate.certify import Request, certify_rows, measure_worth
 from pacbandits.certificate.choosing import validated_class
@@ -22,21 +22,23 @@ from pacbandits.certificate.content_order import order_by_content
 from pacbandits.certificate.gains import improve_on
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.certificate.survey import LogInMemory
-from pacbandits.certificate.worth import decide_led, stakes_for
+from pacbandits.certificate.worth import Ends, Kind, decide_led, stakes_for
 from pacbandits.confidence import CONTROL_PART, candidate_part, guardrail_part, recommended_part
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Log, Metric, Ratio
+from pacbandits.records.log import NOT_IN
 from pacbandits.records.metrics import read_guardrail
 from pacbandits.records.row_order import COUNTED_ROWS
 from pacbandits.report.document import Intervals, Section
 from pacbandits.report.markdown import render_markdown
-from pacbandits.report.result_report import ladder, result_document
+from pacbandits.report.result_report import certificate_document, ladder, result_document
 from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
 from pacbandits.verifier.content_order import content_order
+from pacbandits.verifier.gains import number_before
 from pacbandits.verifier.verify import COUNT_TRUSTED, ORDER_TRUSTED
 
 NAMES = ("today", "new", "other")
@@ -517,14 +519,48 @@ def test_false_verdicts_on_guardrails_are_rare():
     assert wrong <= stats.binom.ppf(0.999, runs, delta)
 
 
-def test_a_ratio_and_a_stream_are_refused_for_guardrails():
+def test_a_stream_is_refused_for_guardrails():
     log, _ = guarded()
-    whole = replace(log, metrics=(Ratio(*log.metrics),))
-    with pytest.raises(InputError, match=r"harm/minutes.*ratio"):
-        certified(whole, policies="trees:depth=0", guardrails=(read_guardrail("harm/minutes <= control"),))
     request = Request(policies="trees:depth=0", control="today", guardrails=(read_guardrail("harm <= control"),))
     with pytest.raises(InputError, match=r"harm.*leave out engine"):
         certify_rows(LogSource(log), request, engine=Local("stream"))
+
+
+def late(rounds):
+    """A log whose last rewards are mostly pending, in so many rounds; a few first rows prove more than all do."""
+    rng, n = np.random.default_rng(0), 500
+    actions, number = rng.integers(0, 2, n), np.minimum(np.arange(n) // 400, rounds - 1)
+    rewards = (rng.random(n) < np.where(actions == 1, 0.9, 0.1)).astype(float)
+    rewards[400:][rng.random(100) < 0.9] = np.nan
+    return Log.of(
+        Contexts.of(rng.random((n, 1))),
+        actions=actions,
+        rewards=rewards,
+        propensities=np.full((n, 2), 0.5),
+        rounds=number,
+        known=np.where(np.isnan(rewards), NOT_IN, number + 1),
+        metrics=["returned"],
+        metric_values=rng.integers(0, 2, (n, 1)),
+    )
+
+
+def test_a_guardrail_is_tested_or_it_is_said_that_it_cannot_be():
+    """It is never left out because rows without a gain prove a smaller distance from the best."""
+    log, rail = late(rounds=2), (read_guardrail("returned <= control + 0.9"),)
+    asked = {"policies": pb.load_policies("trees:depth=0", log.contexts, n_actions=2), "control": "0"}
+    without = certify_rows(log, Request(**asked)).certificate
+    assert (without.rows, without.improvement) == (400, None)
+    made = certify_rows(log, Request(**asked, guardrails=rail)).certificate
+    assert made.rows == 500
+    assert made.improvement is not None
+    assert made.improvement.guardrails == rail
+    for other, options, said in (
+        (late(rounds=1), {}, "'returned <= control [+] 0.9' cannot be tested: .* more rounds"),
+        (log, {"improve": False}, "none was asked for"),
+        (log, {"single": True}, "single proves no gain"),
+    ):
+        with pytest.raises(InputError, match=said):
+            certify_rows(other, Request(**asked, **options, guardrails=rail))
 
 
 def test_the_order_of_rows_depends_on_metrics_too():
@@ -534,3 +570,192 @@ def test_the_order_of_rows_depends_on_metrics_too():
     assert not np.array_equal(*(order_by_content(one) for one in (log, other)))
     for one in (log, other):
         np.testing.assert_array_equal(order_by_content(one), content_order(one))
+
+
+def shop(n: int, seed: int, *, dearer: float = 1.0, rounds: int = 0, orders: float = 0.7) -> Log:
+    """A test of two actions: `new` sells to more people, for `dearer` times as much an order; 10 each with `today`."""
+    rng = np.random.default_rng([n, seed, 1])
+    actions = rng.integers(2, size=n)
+    sold = rng.binomial(2, orders * np.where(actions == 1, 1.2, 1.0))
+    revenue = np.minimum(sold * rng.choice([5.0, 15.0], n) * np.where(actions == 1, dearer, 1.0), 30.0)
+    return replace(
+        Log.of(
+            Contexts.of(rng.integers(2, size=(n, 1)).astype(float)),
+            actions=actions,
+            rewards=(rng.random(n) < np.where(actions == 1, 0.7, 0.2)).astype(float),
+            propensities=np.full((n, 2), 0.5),
+            rounds=np.arange(n) * rounds // n if rounds else None,
+        ),
+        action_names=NAMES[:2],
+        metrics=(Ratio(Metric("revenue", 0, 30), Metric("orders", 0, 2)),),
+        metric_values=np.column_stack([revenue / 30.0, sold / 2.0]),
+    )
+
+
+@cache
+def cheaper() -> pb.Result:
+    """The better action sells at half the price, which a guardrail on revenue per order forbids."""
+    rails = ["revenue/orders >= control * 0.9", "revenue/orders >= control - 9"]
+    return pb.certify(shop(900, 1, dearer=0.5), single_actions(2), control="today", guardrails=rails)
+
+
+def test_a_ratio_is_guarded():
+    """Revenue per order falls from 10 to 5: one guardrail is violated, the other kept; control stays."""
+    result = cheaper()
+    improvement = result.certificate.improvement
+    for one in improvement.candidates:
+        assert one.low > 0
+        assert [each.state for each in one.guarded] == ["violated", "kept"]
+        share, off = one.guarded
+        assert share.low < 5 - 0.9 * 10 < share.high < 0
+        assert off.low < -5 < off.high
+        assert abs(off.estimate + 5) < 1
+    assert improvement.chosen == CONTROL
+    assert result.verify().good
+    assert read_again(result.certificate).to_json() == result.certificate.to_json()
+    assert "revenue/orders >= control * 0.9 is violated, as is proven" in result.answer
+
+
+@pytest.mark.parametrize("change", [{"low": -8.9}, {"high": 3.0}, {"limit": -6.0}, {"estimate": -3.0}])
+def test_forged_guardrails_on_ratios_are_refused(change):
+    result = cheaper()
+    made = result.certificate
+    changed = [
+        replace(one, guarded=(one.guarded[0], replace(one.guarded[1], **change))) for one in made.improvement.candidates
+    ]
+    forged = replace(made, improvement=replace(made.improvement, candidates=tuple(changed)))
+    faults = pb.verify(forged, result.log, result.policies).faults
+    assert any("guardrail 'revenue/orders >= control - 9'" in words for words in faults)
+
+
+def test_a_ratio_is_bounded_by_the_corners_of_four_bounds(monkeypatch):
+    """For any ratio and f, the difference at points of the box lies between the ends; the parts of δ sum to it."""
+    rng, wealth = np.random.default_rng(3), []
+
+    class Fixed(gains.MetricBets):
+        def bound(self, kind, needed):
+            wealth.append(needed)
+            main = kind.against is not None or self.unit == 2.0
+            middle = (10.0 if self.unit == 2.0 else 3.0) if main else -4.0
+            return Ends(middle - 2.0, middle, middle + 2.0)
+
+    survey = LogInMemory.arranged(shop(60, 4, rounds=3), ordered=False, shuffle=False)
+    asked = []
+
+    def fixed(own, lead, *, nats, spared):
+        asked.append(spared)
+        low, high = own.facts.reward_range
+        return Fixed(None, max(spared, 1), 0.0, low, high - low)
+
+    monkeypatch.setattr(gains.MetricBets, "of", fixed)
+    metric, number = survey.watched.metrics[0], gains.ratio_before(survey.early, survey.watched.metrics[0], first=1)
+    lead = gains.Lead(TreePolicy(1, 2), None)
+    for times in (1.0, 0.8, 1.5):
+        ends = gains.bound_metric(survey, metric, lead, Kind(against=0, times=times), nats=5.0, spared=0)
+        drawn = rng.uniform(-2.0, 2.0, size=(400, 4)) + np.array([3.0, -4.0, 10.0, 10.0])
+        drawn[:16] = np.array(np.meshgrid([1, 5], [-6, -2], [8, 12], [8, 12])).reshape(4, -1).T
+        g, theta, mine, theirs = drawn.T
+        ratios = number + (g + times * theta) / mine, number + theta / theirs
+        differences = ratios[0] - times * ratios[1]
+        assert ends.low == pytest.approx(differences.min())
+        assert ends.high == pytest.approx(differences.max())
+    assert sum(2.0 * math.exp(-one) for one in wealth[:4]) == pytest.approx(2.0 * math.exp(-5.0))
+    assert set(asked) == {1}  # a round that does not bet teaches the number
+
+
+def test_the_number_that_a_ratio_is_compared_with_is_known_before_the_bets():
+    """Rows of rounds that bet have no say in it; pending rewards have none, either."""
+    log = shop(400, 5, rounds=4)
+    metric, later = log.metrics[0], log.rounds[:, None] >= 1
+    number = gains.ratio_before(log, metric, first=1)
+    first = log.only(log.rounds < 1).metric_values.sum(axis=0)
+    assert number == pytest.approx(15 * first[0] / first[1])
+    changed = replace(log, metric_values=np.where(later, 1.0, log.metric_values))
+    late = replace(log, known=np.where(np.arange(400) < 50, 3, log.rounds + 1))
+    assert gains.ratio_before(changed, metric, first=1) == number
+    assert gains.ratio_before(late, metric, first=1) != number
+    for one in (log, changed, late):
+        assert number_before(one, metric, spared=1) == pytest.approx(gains.ratio_before(one, metric, first=1))
+
+
+def test_a_ratio_without_a_bound_is_not_proven_yet():
+    """So few orders that 0 is not excluded: ends are null in a file, and words say so."""
+    result = pb.certify(
+        shop(400, 6, orders=0.004), single_actions(2), control="today", guardrails=["revenue/orders >= control - 1"]
+    )
+    (one,) = {each.guarded[0] for each in result.certificate.improvement.candidates[:1]}
+    assert (one.low, one.high, one.state) == (-math.inf, math.inf, "not proven yet")
+    assert one.to_json()["low"] is None
+    assert result.verify().good
+    assert "no bound on the difference from control yet" in result.answer
+
+
+def test_a_denominator_that_is_0_for_everybody_is_refused():
+    log = shop(200, 7)
+    empty = replace(log, metric_values=log.metric_values * [1.0, 0.0])
+    with pytest.raises(InputError, match=r"'orders', the denominator of a ratio, is 0 in every row; name another"):
+        pb.certify(empty, single_actions(2), control="today")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [0, 6])
+def test_false_verdicts_on_ratios_are_rare(rounds):
+    """The true difference in revenue per order lies outside the bounds with probability δ at most, all together."""
+    wrong, runs, delta = 0, 60, 0.5
+    for seed in range(runs):
+        rails = (read_guardrail("revenue/orders >= control"), read_guardrail("revenue/orders >= control * 0.9"))
+        log = shop(500, 300 + seed, dearer=0.8, rounds=rounds)
+        found = certified(log, delta=delta, policies=single_actions(2), guardrails=rails).certificate.improvement
+        for one in found.candidates:
+            mean = 8.0 if one.policy.root == 1 else 10.0
+            true = mean - 10.0, mean - 9.0
+            wrong += any(not each.low <= value <= each.high for each, value in zip(one.guarded, true, strict=True))
+            assert any(each.high < math.inf for each in one.guarded)
+    assert wrong <= stats.binom.ppf(0.999, runs, 0.2 * delta)
+
+
+def test_metrics_of_the_recommended_policy_have_intervals_that_hold_together():
+    """A column and a ratio, each with its difference from control; none from control itself."""
+    log = shop(900, 8)
+    log = replace(log, metrics=(Metric("orders", 0, 2), *log.metrics), metric_values=log.metric_values[:, ::-1])
+    result = pb.certify(log, single_actions(2), control="today")
+    orders, ratio = result.worth.metrics
+    assert (orders.metric, ratio.metric) == ("orders", "revenue/orders")
+    assert orders.value.low < 1.68 < orders.value.high
+    assert -0.1 < orders.over_control.low < 0.28 < orders.over_control.high
+    assert ratio.value.low < 10 < ratio.value.high < 15
+    assert ratio.over_control.low < 0 < ratio.over_control.high
+    assert [one["metric"] for one in result.worth.to_json()["metrics"]] == ["orders", "revenue/orders"]
+    text = render_markdown(result_document(result.summary()))
+    assert "## Metrics" in text
+    assert "revenue/orders" in text
+    shown = render_markdown(certificate_document(result.certificate, result.summary()))
+    assert all(f"{name}, less the control's" in shown for name in ("orders", "revenue/orders"))
+    alone = result.found.certificate
+    narrow = gains.measure_metrics(result.found.survey, replace(alone, delta=2 * alone.delta))
+    assert narrow[1].value.high - narrow[1].value.low < ratio.value.high - ratio.value.low
+    kept = cheaper().worth.metrics[0]
+    assert (kept.over_control.low, kept.over_control.high) == (0.0, 0.0)
+    assert kept.value.low < 10 < kept.value.high
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["late", "units", "ordered", "ranges"])
+def test_guardrails_on_ratios_of_any_log_verify(kind):
+    """Late rewards, returning people, rows in order, and ranges that do not begin at 0."""
+    log = shop(600, 11, dearer=0.7, rounds=6 if kind == "late" else 0)
+    if kind == "late":
+        known = log.rounds + 1 + (np.arange(600) % 3 == 0)
+        pending = known > 5
+        values = np.where(pending[:, None], np.nan, log.metric_values)
+        rewards = np.where(pending, np.nan, log.rewards)
+        log = replace(log, known=np.where(pending, -1, known), rewards=rewards, metric_values=values)
+    elif kind == "units":
+        log = replace(log, units=np.arange(600) // 2)
+    elif kind == "ranges":
+        log = replace(log, metrics=(Ratio(Metric("revenue", -5, 30), Metric("orders", 1, 3)),))
+    rails = ["revenue/orders >= control - 9", "revenue/orders <= control * 1.5"]
+    result = pb.certify(log, single_actions(2), control="today", guardrails=rails, ordered=kind == "ordered")
+    assert len(result.certificate.improvement.guardrails) == 2
+    assert pb.verify(read_again(result.certificate), log, result.policies).good
+    assert result.worth.metrics[0].value.low < result.worth.metrics[0].value.estimate

@@ -207,3 +207,36 @@ def test_from_a_log_to_actions(tmp_path, command):
     assert names["dates"] == ("at",)
     rules = pb.to_rules(names["rules"], actions=names["actions"], dates=names["dates"])
     assert by_rules(rules, [{WEEKDAY: f"{one:%a}"} for one in days]) == applied
+
+
+AGE = "signup (days before seen)"
+
+
+def test_an_age_is_the_same_everywhere():
+    """The days from one date to another by the calendar, negative where it is later, unknown where one is missing."""
+    policy = TreePolicy(TreeSplit(AtMost(AGE, 90.5), TreeSplit(AtMost(AGE, -0.5), 2, 0), 1), 3)
+    deployed = DeployedPolicy(policy, ("new", "old", "later"), ("signup", "seen"))
+    assert "signup at most 90 days before seen" in deployed.describe()
+    assert deployed.columns == (AGE, "signup", "seen")
+    seen = datetime(2024, 3, 31, 0, 10)
+    dates = [date(2023, 12, 31), date(2024, 1, 1), seen.date(), date(2024, 4, 1), None, date(2024, 1, 1)]
+    times = [*([seen] * 5), None]
+    wanted = ["old", "new", "new", "later", "old", "old"]
+    table = pa.table({"signup": pa.array(dates), "seen": pa.array(times, pa.timestamp("s"))})
+    assert deployed(table).tolist() == wanted
+    german = [None if one is None else f"{one:%d.%m.%Y}" for one in dates]
+    assert deployed(pa.table({"signup": german, "seen": table["seen"]})).tolist() == wanted
+    rows = [{"signup": one, "seen": two} for one, two in zip(dates, times, strict=True)]
+    text = [{name: None if one is None else str(one) for name, one in row.items()} for row in rows]
+    names = {"actions": deployed.action_names, "dates": deployed.dates}
+    for some in (rows, text):
+        assert by_python(pb.to_python(policy, **names), some) == wanted
+    assert by_sqlite(pb.to_sql(policy, dialect="sqlite", **names), text) == wanted
+    assert pb.to_rules(policy, **names)["made"] == {AGE: {"of": "signup", "part": "age", "before": "seen"}}
+    assert '-- "signup (days before seen)" is the number of days from "signup" to "seen"' in pb.to_sql(policy, **names)
+    with pytest.raises(pb.InputError, match="column 'seen', the time of each decision, before which the policy counts"):
+        deployed(pa.table({"signup": dates}))
+    with pytest.raises(pb.InputError, match="holds 'soon', which is no date from which days can be counted"):
+        deployed(pa.table({"signup": ["soon"], "seen": ["2024-01-01"]}))
+    with pytest.raises(pb.InputError, match="no value shows which number is the day and which the month"):
+        deployed(pa.table({"signup": ["01/02/2024"], "seen": ["2024-01-01"]}))

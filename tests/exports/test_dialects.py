@@ -89,3 +89,11 @@ def test_scores_are_doubles_of_the_database():
     assert STANDARD.double == "DOUBLE PRECISION"
     with pytest.raises(pb.InputError, match="dialect 'oracle' is not known here"):
         pb.to_sql(TreePolicy(TreeSplit(AtMost("age", 3.0), 0, 1), 2), dialect="oracle")
+
+
+def test_an_age_is_the_difference_of_two_days():
+    policy = TreePolicy(TreeSplit(AtMost("at (days before seen)", 90.0), 0, 1), 2)
+    for dialect, made in MADE.items():
+        sql = pb.to_sql(policy, dates=["at", "seen"], dialect=dialect)
+        column, seen = made[DAY], made[DAY].replace("at`", "seen`").replace('"at"', '"seen"')
+        assert f"(({seen}) - ({column})) <= 90.0" in sql

@@ -1,11 +1,14 @@
 """What the reader of a table is told before the answer."""
 
+from contextlib import closing
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pacbandits.logs.data_set import open_set
+from pacbandits.logs.data_set import open_set, useless_columns
+from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.readers import log_of
 from pacbandits.logs.reading_options import ReadingOptions
 
@@ -68,13 +71,41 @@ def test_free_text_and_people_who_come_back(streamed, tmp_path):
 def test_columns_that_no_rule_can_go_by():
     first = np.random.default_rng(3).integers(0, 9, N)
     frame = table(study=np.ones(N), empty=pa.array([None] * N, pa.float64()), x=first, y=first, z=first.astype(str))
-    found = notices(frame)
-    assert found[0].startswith("the columns 'study', 'empty' have one value in all rows")
-    assert "leave them out (--without 'study,empty')" in found[0]
-    assert found[1].startswith("the columns 'x' and 'y' are equal in all rows; leave one out (--without 'y')")
-    assert len(found) == 2
-    same = pa.array([19_000] * N, pa.date32())
-    assert notices(table(day=same)) == ()  # what is made of dates has names that no file knows
+    day = pa.array([19_000] * N, pa.date32())
+    days = pa.array((19_000 + first).astype(np.int32), pa.date32())
+    frame = frame.append_column("day", day).append_column("seen", days).append_column("also", days)
+    useless = {"study": None, "empty": None, "y": "x", "day": None, "also": "seen"}
+    log = log_of(frame, split="uniform")
+    assert useless_columns(log) == useless
+    assert useless_columns(log, but=("study", "x")) == {"empty": None, "day": None, "also": "seen"}
+    assert useless_columns(log.take(np.array([0]))) == {}
+    less = drop_features(log, (*useless, "no such column"))
+    assert less.contexts.names == ("age", "x", "z", "seen weekday", "seen days since 1970-01-01")
+    assert less.dates == ("seen",)
+    assert drop_features(less, useless) is less
+    nothing = drop_features(log, frame.column_names)
+    assert (nothing.contexts.n_features, set(nothing.contexts.ids)) == (0, {0})
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_columns_that_are_constant_in_one_file_alone(late, tmp_path):
+    """A value that differs at the very end of the last file makes a column of use, and no copy."""
+    first = np.random.default_rng(3).integers(0, 9, N)
+    one, text = np.ones(N), np.array(["yes"] * N)
+    paths = [tmp_path / f"{k}.parquet" for k in range(3)]
+    for k, path in enumerate(paths):
+        other, copy, said = one.copy(), first.copy(), text.copy()
+        if late and k == 2:
+            other[-1], copy[-1], said[-1] = 2.0, 10, "no"
+        pq.write_table(table(x=first, copy=copy, other=other, said=said, study=one), path)
+    with closing(open_set(paths, ReadingOptions(split="uniform"), block_rows=100)) as files:
+        found = useless_columns(files)
+        assert found == ({"study": None} if late else {"copy": "x", "other": None, "said": None, "study": None})
+        less = files.without_features(found)
+        assert set(less.head.contexts.names) == {"age", "x", "copy", "other", "said"} - found.keys()
+        assert "study" not in less.recipe.columns
+    with closing(open_set(paths, ReadingOptions(split="uniform", dropped=tuple(found)))) as again:
+        assert again.head.contexts.names == less.head.contexts.names
 
 
 def test_columns_of_any_type_are_read():

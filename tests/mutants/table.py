@@ -54,6 +54,7 @@ WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
 AUDIT = "experiment/audit.py"
 FORGING, ATTACKS, AUDITING = (f"experiment/test_{name}.py::test_" for name in ("forging", "attacks", "auditing"))
+SEALED_METRICS = "experiment/test_metrics.py::test_"
 SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
 SUMMED_ROWS = "certificate/summed/test_arrangement.py::test_"
 SUMMED_PAST = f"{SUMMED_LEADING}leaders_and_models_are_of_earlier_rounds_alone"
@@ -644,7 +645,7 @@ PAST = (
     Mutant(
         "the recommended policy has all of δ",
         "certificate/certify.py",
-        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))",
+        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(improvement.candidates))",
         "part = LEADERS_PART",
         f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
     ),
@@ -665,8 +666,8 @@ PAST = (
     Mutant(
         "gains are not compared with control",
         "certificate/gains.py",
-        "Kind(against=control)",
-        "Kind()",
+        "model), Kind(against=control)",
+        "model), Kind()",
         f"{GAINS}one_policy_is_recommended_certified_and_exported",
     ),
     Mutant(
@@ -735,7 +736,7 @@ PAST = (
         )
         for name, text in (
             ("δ and ε", "if c.delta != asked.delta or asked.epsilon not in (None, c.epsilon):"),
-            ("columns", "if planned.get(name) != reading.get(name):"),
+            ("columns", 'if name != "dropped" and planned.get(name) != reading.get(name):'),
             ("guardrails", "if found is not None and found.guardrails != asked.guardrails:"),
             ("control", "if proven != control and not (found is None and none):"),
             ("class", "if learning is not None and learning.spec != spec:"),
@@ -765,9 +766,44 @@ PAST = (
     Mutant(
         "verify takes any bounds of guardrails",
         "verifier/gains.py",
-        "if not (same and abs(rail.estimate - estimate) <= 1e-6 * unit):",
+        "if not (same and alike(rail.estimate, estimate, off=10.0 * off)):",
         "if False:",
         f"{GAINS}forged_guardrails_are_refused",
+    ),
+    Mutant(
+        "each bound of a ratio has all of its part of δ",
+        "confidence.py",
+        "return RATIO_PART if main else (1.0 - RATIO_PART) / 3.0",
+        "return 1.0",
+        f"{GAINS}a_ratio_is_bounded_by_the_corners_of_four_bounds",
+    ),
+    Mutant(
+        "the denominators of a ratio are taken as estimated",
+        "certificate/gains.py",
+        "((one.low, one.high) for one in (gain, theta, mine, theirs))",
+        "((gain.low, gain.high), (theta.low, theta.high), (mine.estimate,), (theirs.estimate,))",
+        f"{GAINS}a_ratio_is_bounded_by_the_corners_of_four_bounds",
+    ),
+    Mutant(
+        "rows that bet teach the number that a ratio is compared with",
+        "certificate/gains.py",
+        "weights = np.where(early.known_by(int(labels[first])), early.weights, 0.0)",
+        "weights = early.weights",
+        f"{GAINS}the_number_that_a_ratio_is_compared_with_is_known_before_the_bets",
+    ),
+    Mutant(
+        "every round bets on a ratio",
+        "certificate/gains.py",
+        "first = min(max(spared, 1), len(rows.counts) - 1)",
+        "first = spared",
+        f"{GAINS}a_ratio_is_bounded_by_the_corners_of_four_bounds",
+    ),
+    Mutant(
+        "verify takes any bounds of ratios",
+        "verifier/gains.py",
+        "off = 1e-6 * (high - low if high < math.inf else abs(estimate))",
+        "off = high - low if high < math.inf else abs(estimate)",
+        f"{GAINS}forged_guardrails_on_ratios_are_refused",
     ),
     Mutant(
         "the order of rows does not depend on metrics",
@@ -1943,6 +1979,27 @@ EXPERIMENTS = (
         "if (choose(record.propensities, drawn[:, ACTION]) != record.actions).any():",
         "if record.seed < 0:",
         f"{ATTACKS}actions_that_were_chosen_are_found_once_the_seed_is_known",
+    ),
+    Mutant(
+        "metrics may be reported after their rewards",
+        AUDIT,
+        "if (own.sequence != due).any() or ((own.at",
+        "if ((own.at",
+        f"{SEALED_METRICS}metrics_without_their_rewards_or_of_another_protocol_are_found_out",
+    ),
+    Mutant(
+        "metrics of the log are not compared with those reported",
+        AUDIT,
+        "if told is not None and not np.allclose(raw[record.counted], told,",
+        "if told is None and not np.allclose(raw[record.counted], told,",
+        f"{SEALED_METRICS}metrics_that_were_altered_are_found_out",
+    ),
+    Mutant(
+        "metrics count though their reward came too late",
+        "experiment/assignments.py",
+        "past = over and kind != GUARDRAIL",
+        "past = over and kind == REWARD",
+        f"{SEALED_METRICS}metrics_of_a_missing_reward_are_0_or_nearest_to_it",
     ),
     Mutant(
         "draws are of rows whatever the protocol says",

@@ -128,6 +128,7 @@ RULE, ONE_ACTION, CONTROL = "rule", "one action", "control"  # the names of cand
 
 
 KEPT, VIOLATED, OPEN = "kept", "violated", "not proven yet"  # the states of a guardrail
+MIN_DENOMINATOR = 1e-9  # of a ratio, over its largest value: a smaller mean counts as 0, so that quotients are precise
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ class GuardedMetric:
 
     guardrail: the guardrail.
     limit: the largest (for <=) or smallest (for >=) difference that it allows.
-    low, estimate, high: of the difference.
+    low, estimate, high: of the difference. Ends are infinite, and the estimate may be not a number, if the rows do not
+        show that the denominator of a ratio is above 0; all three are null in a file then.
     """
 
     guardrail: Guardrail
@@ -158,6 +160,7 @@ class GuardedMetric:
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
         figures = {"limit": self.limit, "low": self.low, "estimate": self.estimate, "high": self.high}
+        figures = {name: value if math.isfinite(value) else None for name, value in figures.items()}
         return {"guardrail": self.guardrail.spelt, **figures, "state": self.state}
 
     @classmethod
@@ -165,8 +168,13 @@ class GuardedMetric:
         """Return the guarded metric that `to_json` wrote."""
         fields, most = Fields(json_object(value, name="a guardrail"), "guardrail"), MAX_STORED_MAGNITUDE
         fields.check_known(("guardrail", "limit", "low", "estimate", "high", "state"))
-        figures = (fields.number(name, least=-most, most=most) for name in ("limit", "low", "estimate", "high"))
-        made = cls(read_guardrail(fields.text("guardrail")), *figures)
+        limit, unknown = (
+            fields.number("limit", least=-most, most=most),
+            {"low": -math.inf, "estimate": math.nan, "high": math.inf},
+        )
+        figures = {name: fields.number_or_null(name, least=-most, most=most) for name in unknown}
+        known = {name: unknown[name] if value is None else value for name, value in figures.items()}
+        made = cls(read_guardrail(fields.text("guardrail")), limit, **known)
         if fields.text("state") != made.state:
             raise InputError(f"by its figures guardrail '{plain(made.guardrail.spelt)}' is {made.state}")
         return made

@@ -284,7 +284,8 @@ class Means:
 
 def gather_means(log: Log, batches: Batches) -> Means | None:
     """Return bets on every stream of the log, on rewards only if all lie in [0, 1]; None if there is no stream."""
-    calendar = date_parts(log.contexts.names, log.dates)  # the passing of time is not drift
+    made = date_parts(log.contexts.names, log.dates).items()
+    calendar = {name for name, part in made if part.part != "age"}  # the passing of time is not drift
     segments = cut_in_halves(log.contexts, batches.order[: batches.edges[1]], but=calendar)
     rows = seen_rows(log, batches, segments)
     unit = bool(log.rewards.min() >= 0 and log.rewards.max() <= 1)

@@ -100,6 +100,7 @@ class LogInMemory:
     early: the same, cut into blocks if it has an order.
     facts: the same with the rows that taught the class as a round of their own.
     predicted: predictions for its rows, by the reward model.
+    by_metric: the survey with a metric as the reward, by its name and the number that a ratio is tested at.
     """
 
     watched: Log
@@ -111,6 +112,9 @@ class LogInMemory:
     in_order: bool
     limits: None = None
     predicted: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray], repr=False)
+    by_metric: dict[tuple[str, float | None], LogInMemory] = field(
+        default_factory=dict[tuple[str, float | None], "LogInMemory"], repr=False
+    )
 
     @classmethod
     def arranged(cls, log: Log, *, ordered: bool, shuffle: bool) -> LogInMemory:
@@ -129,7 +133,7 @@ class LogInMemory:
 
     def set_apart(self, learning: Learning | None) -> LogInMemory:
         """Return the survey with the rows that taught the class as a round of their own."""
-        return self if learning is None else replace(self, facts=learning.set_apart(self.early))
+        return self if learning is None else replace(self, facts=learning.set_apart(self.early), by_metric={})
 
     @property
     def digest(self) -> str:
@@ -150,9 +154,11 @@ class LogInMemory:
             self.predicted[key] = predict_by_round(self.early, model)
         return self.predicted[key]
 
-    def for_metric(self, name: str) -> LogInMemory:
-        own = {part: getattr(self, part).for_metric(name) for part in ("watched", "early", "facts")}
-        return replace(self, **own, predicted={})
+    def for_metric(self, name: str, *, ratio: float | None = None) -> LogInMemory:
+        if (name, ratio) not in self.by_metric:
+            own = {part: getattr(self, part).for_metric(name, ratio=ratio) for part in ("watched", "early", "facts")}
+            self.by_metric[name, ratio] = replace(self, **own, predicted={}, by_metric={})
+        return self.by_metric[name, ratio]
 
     def lay_out(
         self, learnt: LearntClass, *, model: RewardModel, single: bool, led: bool, always: bool = False

@@ -58,9 +58,10 @@ class Interval:
         return f"Interval({ends}, estimate={self.estimate!r})"
 
     def to_json(self) -> dict[str, float | None]:
-        """Serialise to JSON-compatible values; an empty interval has no ends."""
-        low, high = (None, None) if self.empty else (self.low, self.high)
-        return {"low": low, "estimate": self.estimate, "high": high, "standard_error": self.error}
+        """Serialise to JSON-compatible values; an empty interval has no ends, nor has an unbounded one."""
+        ends = {"low": self.low, "estimate": self.estimate, "high": self.high}
+        told = {name: None if not math.isfinite(end) else end for name, end in ends.items()}
+        return told | ({"low": None, "high": None} if self.empty else {}) | {"standard_error": self.error}
 
     def approximate(self, delta: float) -> tuple[float, float] | None:
         """Return the ordinary interval, by a normal approximation; None if the standard error is unknown."""
@@ -68,6 +69,27 @@ class Interval:
             return None
         off = float(ndtri(1.0 - delta / 2.0)) * self.error
         return self.estimate - off, self.estimate + off
+
+
+class MeasuredMetric(NamedTuple):
+    """A metric under a policy, in its units; the intervals of all metrics hold together except with probability δ.
+
+    Ends are infinite, and the estimate may be not a number, if the rows do not show that the denominator of a ratio is
+    above 0.
+
+    metric: the metric, as it is written.
+    value: its mean, or ratio of means, under the policy.
+    over_control: the difference from that under control; None if none was named.
+    """
+
+    metric: str
+    value: Interval
+    over_control: Interval | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Serialise to JSON-compatible values."""
+        over = None if self.over_control is None else self.over_control.to_json()
+        return {"metric": self.metric, "value": self.value.to_json(), "over_control": over}
 
 
 @dataclass(frozen=True)
@@ -86,6 +108,7 @@ class Worth:
     assumptions: the assumptions of the intervals, in words.
     checks: the results of testing the assumptions on the log.
     measured_by: the rows that the estimates are computed from, in words.
+    metrics: of the log.
     """
 
     value: Interval
@@ -99,6 +122,7 @@ class Worth:
     assumptions: tuple[str, ...]
     checks: tuple[AssumptionCheck, ...] = ()
     measured_by: str = ""
+    metrics: tuple[MeasuredMetric, ...] = ()
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -119,6 +143,7 @@ class Worth:
             "samples": self.samples,
             "units": self.units,
             "measured_by": self.measured_by,
+            **({"metrics": [one.to_json() for one in self.metrics]} if self.metrics else {}),
         }
 
 
@@ -237,8 +262,8 @@ class Weighable(Protocol):
         """Return the predictions (n, A) for the early rows, each made before its round."""
         ...
 
-    def for_metric(self, name: str) -> Weighable:
-        """Return the same rows in the same order with a metric as their reward."""
+    def for_metric(self, name: str, *, ratio: float | None = None) -> Weighable:
+        """Return the same rows in the same order with a metric as their reward, as `Log.for_metric`."""
         ...
 
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel) -> Weighing:
@@ -392,13 +417,9 @@ def measure_policy(
     c, counts, by_round = certificate, rows.counts, rows.rows_by_round
     used = model_from_json(c.model) if model is None else check_model(model)
     wrong = c.delta if delta is None else check_delta(delta)
-    part, slack, log_size = 1.0, 0.0, 0.0 if c.leaders is not None else c.log_size
+    part, slack, log_size = part_of_policy(c, counts), 0.0, 0.0 if c.leaders is not None else c.log_size
     if not math.isfinite(log_size):
         return None
-    part = 1.0 if c.leaders is None else c.leaders.part(counts)
-    if c.improvement is not None:  # one of several policies, by the data: each has its part, as for the distance
-        kept = c.improvement.recommended is None
-        part *= recommended_part(control=kept, candidates=len(c.improvement.candidates))
     needed = certificate_threshold(log_size=log_size, delta=part * wrong / 2.0)
     stakes = stakes_for(rows, used, spared=c.bets.spared, nats=needed)
     if c.leaders is None:
@@ -421,6 +442,15 @@ def measure_policy(
         constant=constant_action(c.policy),
     )
     return compose_worth(weighing, rows.facts, sure)
+
+
+def part_of_policy(c: Certificate, counts: FloatArray) -> float:
+    """Return the share of δ of a certificate's policy: that of its start, as one of several policies by the data."""
+    part = 1.0 if c.leaders is None else c.leaders.part(counts)
+    if c.improvement is None:
+        return part
+    kept = c.improvement.recommended is None
+    return part * recommended_part(control=kept, candidates=len(c.improvement.candidates))
 
 
 def decide_led(policy: Chosen, leaders: Leaders, stakes: Stakes, counts: FloatArray) -> tuple[Decided, float] | None:

@@ -30,6 +30,7 @@ from pacbandits.cli.console import (
 from pacbandits.cli.log_options import (
     ActionColumn,
     Actions,
+    Ages,
     Block,
     Clip,
     Engine,
@@ -209,7 +210,7 @@ _TEXTS = (
     *("order", "features", "without", "policies", "contexts", "cost", "max_share"),
 )
 _FLAGS = ("clip", "best_only", "ordered", "shuffle", "single", "asymptotic")
-_LISTS = ("metric", "guardrail", "never")
+_LISTS = ("metric", "guardrail", "never", "age")
 _NUMBERS = (
     *("epsilon", "delta", "smallest_leaf", "max_cost", "max_treated", "least_propensity"),
     *("actions", "position", "draws", "seed"),
@@ -350,7 +351,10 @@ def question_of(options: Mapping[str, Any]) -> tuple[dict[str, Any], Request]:
         left_out=options["without"],
         n_actions=options["actions"],
         metrics=options["metric"] or (),
+        age=options["age"] or (),
     )
+    if options["contexts"] is not None and options["age"]:
+        raise InputError("--age counts days to the time of each row, and --contexts has no such time; leave one out")
     improved = improved_on(options["control"], False if options["best_only"] else options["improve_on"])
     limits = ("smallest_leaf", "cost", "max_cost", "max_share", "max_treated", "never")
     request = Request(
@@ -403,6 +407,7 @@ def certify_log(
     best_only: BestOnly = False,
     time: Time = None,
     time_format: TimeFormat = None,
+    age: Ages = None,
     unit: Unit = None,
     block: Block = None,
     order: Order = None,
@@ -539,7 +544,7 @@ def certify_log(
     """
     from pacbandits.analysis import analyse, is_streamed
     from pacbandits.confidence import check_delta
-    from pacbandits.planning import load_plan
+    from pacbandits.planning.plan_files import load_any_plan
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
@@ -557,7 +562,7 @@ def certify_log(
     check_output(report)
     check_report(report)
     fixed = None if plan is None else read_analysis_plan(plan)
-    planned = None if plan is None or fixed is not None else load_plan(plan)
+    planned = None if plan is None or fixed is not None else load_any_plan(plan)
     if fixed is not None:
         fixed.check_not_contradicted(context)
     _check_contexts(contexts, log or [])
@@ -618,7 +623,7 @@ def certify_approximately(
     as_json: bool,
 ) -> None:
     """Make a certificate by a normal approximation, and print it."""
-    from pacbandits.analysis import read_data
+    from pacbandits.analysis import read_data, without_useless
     from pacbandits.certificate import certify_asymptotically, learn_class
     from pacbandits.certificate.asymptotic import BOOTSTRAP_DRAWS
     from pacbandits.progress import prefixed
@@ -629,7 +634,7 @@ def certify_approximately(
         raise InputError(f"--asymptotic takes one file, got {len(log)}; join them")
     order: dict[str, Any] = {"ordered": request.ordered, "shuffle": request.shuffle}
     with status() as tell:
-        read = read_data(log, reading)
+        read, reading = without_useless(read_data(log, reading), reading, request, log)
         spec = request.check(read)
         assert isinstance(spec, str)
         learnt = learn_class(spec, read, contexts=request.contexts, **order)

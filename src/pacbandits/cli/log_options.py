@@ -97,6 +97,15 @@ TimeFormat = Annotated[
         "[cyan]%m/%d/%Y %H:%M[/], … (strptime).",
     ),
 ]
+Ages = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--age",
+        metavar="COLUMN",
+        help="Column of dates, to be used as the number of days before [cyan]--time[/]: a rule then reads [cyan]signup "
+        "at most 90 days before shown_at[/]. May be repeated.",
+    ),
+]
 Unit = Annotated[
     str | None,
     typer.Option(

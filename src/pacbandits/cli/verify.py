@@ -141,7 +141,7 @@ def verify_certificate(
     if as_json:
         words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
-        rest = sort_rest(made, verdict.trusted, left)
+        rest = sort_rest(made, verdict.trusted, left, verdict.checked)
         derived = {"alarms": list(verdict.alarms), "checked": list(verdict.checked)}
         derived |= {name: list(words) if verdict.good else [] for name, words in rest._asdict().items()}
         if record is not None:
@@ -197,7 +197,7 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
     if MODEL_GIVEN in c.remarks or not c.by_rule:
         yield "the certificate was not made by certify with its own reward model, as a plan asks for"
     for name in dict.fromkeys((*planned, *reading)):
-        if planned.get(name) != reading.get(name):
+        if name != "dropped" and planned.get(name) != reading.get(name):  # useless columns follow from the log
             had = " and ".join(
                 "nothing" if one is None else plain(one) for one in (planned.get(name), reading.get(name))
             )
@@ -307,7 +307,12 @@ def as_read(reading: Mapping[str, Any]) -> str:
         if name == "metrics":
             words += [f"{option_of(name)} '{plain(one.spelt)}'" for one in read_metrics(given)]
             continue
-        if name == "keep":
+        if name == "age":
+            words += [f"{option_of(name)} {plain(column)}" for column in given]
+            continue
+        if name == "dropped":
+            flag, listed = "without the useless", ", ".join(given)
+        elif name == "keep":
             flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
         else:
             between = "," if name in ("features", "without") else " "

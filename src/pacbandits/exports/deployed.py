@@ -102,7 +102,7 @@ class DeployedPolicy:
         inputs = inputs_of(self.chosen)
         features = () if inputs is None else (*inputs.numbers, *inputs.labels)
         made = date_parts(features, self.dates)
-        return tuple(dict.fromkeys((*features, *(part.column for part in made.values()))))
+        return tuple(dict.fromkeys((*features, *(name for part in made.values() for name in part.columns))))
 
     def _contexts(self, rows: Contexts | DataFrame) -> Contexts:
         return rows if isinstance(rows, Contexts) else customers_of(rows, self.asked).contexts

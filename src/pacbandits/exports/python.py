@@ -66,6 +66,10 @@ _CLOCK = '''\
         value = clock(name)
         return None if value is None else float(value.toordinal() - 719163)
 
+    def age(name, time):
+        """The number of days, by the calendar, that a date of the row is before another, the time of the decision."""
+        return None if day(name) is None or day(time) is None else day(time) - day(name)
+
     def hour(name):
         """The hour of a time of the row: 13.5 is half past one. A date alone is its midnight."""
         value = clock(name)
@@ -137,10 +141,14 @@ def _row_with(made: Mapping[str, DatePart]) -> str:
     return "".join(
         [
             f"{_INDENT}row = {{\n{2 * _INDENT}**row,\n",
-            *(f"{2 * _INDENT}{name!r}: {one.part}({one.column!r}),\n" for name, one in made.items()),
+            *(f"{2 * _INDENT}{name!r}: {one.part}({_listed(one.columns)}),\n" for name, one in made.items()),
             f"{_INDENT}}}\n",
         ]
     )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(repr, columns))
 
 
 def _docstring(more: str) -> str:

@@ -142,6 +142,7 @@ _MEANINGS: dict[Part, str] = {
     "weekday": f"the weekday of {{}}: {', '.join(WEEKDAYS)}",
     "day": "the day of {}, counted from 1970-01-01, which is 0",
     "hour": "the hour of {}: 13.5 is half past one",
+    "age": "the number of days from {}",
 }
 
 
@@ -160,14 +161,18 @@ def dates_in(made: Mapping[str, DatePart], dialect: Dialect) -> dict[str, str]:
 
 
 def _expression(part: DatePart, dialect: Dialect) -> str:
+    if part.part == "age":
+        column, time = (dialect.parts["day"].replace("{}", dialect.name(name)) for name in part.columns)
+        return f"({time}) - ({column})"
     return dialect.parts[part.part].replace("{}", dialect.name(part.column))
 
 
 def date_comment(feature: str, part: DatePart) -> str:
     """Return comment lines that explain how a feature is made of a date column."""
-    shown = visible(STANDARD.name(part.column)).replace("\n", " ")
-    lines = [f"{visible(STANDARD.name(feature))} is {_MEANINGS[part.part].replace('{}', shown)}"]
-    if shown == STANDARD.name(part.column):  # a name that cannot be shown exactly must not be copied
+    exact = [STANDARD.name(name) for name in part.columns]
+    shown = [visible(name).replace("\n", " ") for name in exact]
+    lines = [f"{visible(STANDARD.name(feature))} is {_MEANINGS[part.part].replace('{}', ' to '.join(shown))}"]
+    if shown == exact:  # a name that cannot be shown exactly must not be copied
         lines += [f"  in {dialect}: {_expression(part, DIALECTS[dialect])}" for dialect in _EXPLAINED]
     return "".join(f"-- {' '.join(line.splitlines())}\n" for line in lines)
 

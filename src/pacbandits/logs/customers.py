@@ -14,8 +14,16 @@ import numpy as np
 
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.logs.readers import arrow_table
+from pacbandits.logs.reading_options import as_dates
 from pacbandits.records import parquet
-from pacbandits.records.column_types import DatePart, date_features, date_parts, dates_in_text, numbers_in
+from pacbandits.records.column_types import (
+    DatePart,
+    age_feature,
+    date_features,
+    date_parts,
+    dates_in_text,
+    numbers_in,
+)
 from pacbandits.records.columns import Columns, is_number, is_plain_text, is_temporal, is_text, pa, pc, pq
 from pacbandits.records.contexts import ID_COLUMN, PHI_COLUMN, Contexts
 from pacbandits.records.text_files import (
@@ -119,10 +127,14 @@ def _customers(whole: Any, asked: CustomerFeatures, *, some: Any | None = None) 
         _check_labels(columns[name], name)
         if some is not None:
             check_texts(name, columns[name].dictionary.to_pylist())
-    for name in {part.column for part in made.values()}:
-        columns[name] = _dates(columns[name], name)
-    features = {name: column for name, column in columns.items() if name not in {p.column for p in made.values()}}
+    used = {name: part.part == "age" for part in made.values() for name in part.columns}
+    for name, days in used.items():
+        columns[name] = as_dates(columns[name], name) if days else _dates(columns[name], name)
+    features = {name: column for name, column in columns.items() if name not in used or name in asked.features}
     for feature, part in made.items():
+        if part.part == "age":
+            features[feature] = age_feature(part, columns)
+            continue
         found = date_features(part.column, columns[part.column])
         if feature not in found:
             kind = plain(columns[part.column].type)
@@ -173,10 +185,14 @@ def _check_asked(whole: Any, asked: CustomerFeatures, made: Mapping[str, DatePar
     if whole.num_rows == 0:
         raise InputError("there are no rows")
     own = [*([ID_COLUMN] if asked.ids else []), *([PHI_COLUMN] if asked.phi else [])]
-    needed = list(dict.fromkeys(made[name].column if name in made else name for name in (*asked.features, *own)))
+    wanted = [*asked.features, *own]
+    needed = list(dict.fromkeys(one for name in wanted for one in (made[name].columns if name in made else (name,))))
     for name in needed:
         if name not in names:
-            raise InputError(f"column '{plain(name)}', which the policy uses, is missing{nearest(name, names)}")
+            what = "which the policy uses"
+            if any(part.time == name for part in made.values()):
+                what = "the time of each decision, before which the policy counts days"
+            raise InputError(f"column '{plain(name)}', {what}, is missing{nearest(name, names)}")
         if names.count(name) > 1:
             raise InputError(f"there are two columns '{plain(name)}', which the policy uses; leave one out")
     return needed

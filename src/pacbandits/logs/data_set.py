@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,14 +17,21 @@ from pacbandits.checks import entries, path_of, texts
 from pacbandits.engines.base import ROWS_PER_BLOCK, even_stripes, log_of_contexts
 from pacbandits.errors import ROW, InputError, RowError, count_of, plain
 from pacbandits.logs.blocks import Blocks, declared_shares
-from pacbandits.logs.log_table import PROPENSITY_PREFIX, measure, pop_least, take_metric_columns
+from pacbandits.logs.log_table import (
+    PROPENSITY_PREFIX,
+    columns_of,
+    drop_features,
+    measure,
+    pop_least,
+    take_metric_columns,
+)
 from pacbandits.logs.raw_log import Whole, check_played, least_propensities, of_two_actions, pop_rewards, unit_rewards
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.survey import Own, Survey, survey
 from pacbandits.logs.table_files import Folder, Parts, SetCells, changed, codes_of, convert, in_blocks, list_parts
 from pacbandits.progress import Progress, heard_by, listener
 from pacbandits.records import parquet
-from pacbandits.records.column_types import DatePart, date_features, date_parts, numbers_in
+from pacbandits.records.column_types import DatePart, age_feature, date_features, date_parts, numbers_in
 from pacbandits.records.columns import (
     ID_COLUMN,
     PHI_COLUMN,
@@ -105,7 +112,7 @@ class Recipe:
             codes[own.action] = {label: k for k, label in enumerate(called)}
         told = own.listed is not None or bool(own.each) or options.by_block is not None
         fixed = not told and log.least is None and not (log.propensities != log.propensities[0]).any()
-        read = {*(dates[name].column if name in dates else name for name in features), own.action, own.reward}
+        read = {*features, *(name for part in dates.values() for name in part.columns), own.action, own.reward}
         read |= {own.played} if not told and not fixed else set()
         read |= {own.listed, *own.each, "least_propensity", "round", "repeats", ID_COLUMN, *own.metrics}
         read |= {options.block} if options.by_block is not None else set()
@@ -227,7 +234,9 @@ class Recipe:
         columns: list[FloatArray] = []
         for name in names:
             part = self.dates.get(name)
-            if part is not None and part.column not in made:
+            if part is not None and part.part == "age":
+                made.setdefault(part.column, {})[name] = age_feature(part, table)
+            elif part is not None and part.column not in made:
                 made[part.column] = date_features(part.column, table[part.column])
             column: Any = table[name] if part is None else made[part.column][name]
             columns.append(
@@ -311,6 +320,19 @@ class FileSet:
         """Return the data set with these of its metrics."""
         form = self.form.only_metrics(metrics)
         return replace(self, recipe=replace(self.recipe, form=form), seen=replace(self.seen, witnesses=form))
+
+    def without_features(self, columns: Collection[str]) -> FileSet:
+        """Return the data set without the features of these columns, of which it need not have all."""
+        recipe, form = self.recipe, drop_features(self.form, columns)
+        if form is self.form:
+            return self
+        before, after = (
+            {name for one in names for name in (recipe.dates[one].columns if one in recipe.dates else (one,))}
+            for names in (self.form.contexts.names, form.contexts.names)
+        )
+        unread = before - after - {recipe.options.block if recipe.by_block is not None else None}
+        read = tuple(name for name in recipe.columns if name not in unread)
+        return replace(self, recipe=replace(recipe, form=form, columns=read), seen=replace(self.seen, witnesses=form))
 
     @property
     def n_rows(self) -> int:
@@ -437,6 +459,7 @@ def open_set(
         try:
             with naming(Path(_all_names(files))):
                 seen = survey(parts, asked)
+                seen = replace(seen, witnesses=drop_features(seen.witnesses, asked.dropped))
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -463,6 +486,64 @@ def _parts(paths: list[Path], options: ReadingOptions) -> tuple[Parts, Folder | 
     made = convert(paths, action=options.action or "action")
     parts = list_parts(made.paths, names=names)
     return replace(parts, remarks=made.remarks, text=paths[0] if len(paths) == 1 else None), made.folder
+
+
+# Columns that are of no use as features: constant ones, and copies of others.
+
+
+_COMPARED_ROWS = 2**16
+
+
+def useless_columns(log: Log | FileSet, *, but: Collection[str] = ()) -> dict[str, str | None]:
+    """Return the feature columns with one value in all rows (None), and copies of others, with the name of the other.
+
+    but: columns that stay; no other counts as a copy of one of them.
+    """
+    form = log if isinstance(log, Log) else log.form
+    parts = date_parts(form.contexts.names, form.dates)
+    features = {
+        name: [form.contexts.names[j] for j in places]
+        for name, places in columns_of(form.contexts, form.dates).items()
+        if name not in but
+    }
+    labels = dict(zip(form.contexts.names, form.contexts.categories, strict=True))
+    first: dict[str, FloatArray] = {}  # row of each column that may be constant
+    kinds: dict[object, list[str]] = {}
+    for name, made in features.items():
+        kinds.setdefault(tuple((labels[one], parts[one].part if one in parts else "") for one in made), []).append(name)
+    alike, rows = list(kinds.values()), 0
+    for contexts in _pieces(log, alike):
+        found: dict[tuple[int, bytes], list[str]] = {}
+        for number, name in ((number, name) for number, one in enumerate(alike) for name in one):
+            values = contexts.features[:, [contexts.names.index(one) for one in features[name]]] + 0.0
+            if rows == 0:
+                first[name] = values[:1]
+            if name in first and not np.array_equal(values, np.broadcast_to(first[name], values.shape), equal_nan=True):
+                del first[name]
+            found.setdefault((number, values.tobytes()), []).append(name)
+        rows += len(contexts)
+        alike[:] = [one for one in found.values() if len(one) > 1 or one[0] in first]
+        if not alike:
+            break
+    if rows < 2:
+        return {}
+    out: dict[str, str | None] = dict.fromkeys(first)
+    for one in alike:
+        out |= {name: one[0] for name in one[1:] if name not in first}
+    return {name: out[name] for name in features if name in out}
+
+
+def _pieces(log: Log | FileSet, needed: Sequence[Sequence[str]]) -> Iterator[Contexts]:
+    """Yield the contexts of a log, some rows at a time; the first of files with all columns, the others with needed."""
+    if isinstance(log, Log):
+        for start in range(0, len(log), _COMPARED_ROWS):
+            yield log.contexts.take(np.arange(start, min(len(log), start + _COMPARED_ROWS)))
+        return
+    yield log.head.contexts
+    known = columns_of(log.form.contexts, log.form.dates)
+    rest = log.without_features([name for name in known if not any(name in alike for alike in needed)])
+    for block in rest.blocks(1, -(-log.n_rows // log.block_rows)):
+        yield block.contexts
 
 
 # Contexts in Parquet files, read block by block: for designs over more contexts than fit in memory.

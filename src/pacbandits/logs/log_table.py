@@ -32,16 +32,19 @@ from pacbandits.logs.raw_log import (
     split_names,
     unit_metrics,
 )
-from pacbandits.logs.reading_options import ReadingOptions, order_of, ticks_of
+from pacbandits.logs.reading_options import ReadingOptions, as_dates, order_of, ticks_of
 from pacbandits.records import parquet
 from pacbandits.records.column_types import (
     NOTHING_COUNTED,
+    DatePart,
+    age_feature,
     check_dates,
     date_parts,
     hardly_differing,
     is_decimal,
     keeping,
     leave_out_identifiers,
+    name_age,
     notice_returns,
     read_written,
 )
@@ -90,11 +93,15 @@ class Picked(NamedTuple):
     order (n,): the order in which they occurred, if times are known.
     units (n,): their units, in the original order, if known.
     remarks: remarks on dropped columns.
+    ages: the columns from which ages were computed, and the time.
+    notices: on these.
     """
 
     order: IntArray | None
     units: IntArray | None
     remarks: list[str]
+    ages: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 def pick_columns(
@@ -126,6 +133,7 @@ def pick_columns(
     if options.time is not None:
         order, assumed = order_of(table[options.time], options.time, cells, form=options.time_format)
         remarks += assumed
+    ages, said = _take_ages(table, options, cells, whole=known_clocks is None)
     if options.time is not None and options.time not in (*(options.features or ()), *options.keep):
         del table[options.time]
     units = None if unit is None else _unit_codes(table.pop(unit), unit, cells)
@@ -149,7 +157,53 @@ def pick_columns(
         if is_text(table[name].type):
             check_dates(table[name], name, cells)
     table.update(moved)
-    return Picked(order, units, remarks)
+    table.update(ages)
+    said += notice_dates(table, options.time)
+    return Picked(order, units, remarks, (*options.age, str(options.time)) if ages else (), said)
+
+
+def _take_ages(
+    table: Columns, options: ReadingOptions, cells: CellNames, *, whole: bool
+) -> tuple[Columns, tuple[str, ...]]:
+    """Remove the columns whose age is asked for; return the ages, and notices on dates after the time of their row.
+
+    whole: whether these are all rows.
+    """
+    out: Columns = {}
+    notices: list[str] = []
+    for name in options.age:
+        _check_there(name, table)
+        assert options.time is not None
+        made = name_age(name, options.time)
+        if made in table:
+            raise InputError(f"column '{plain(made)}' has the name of a feature derived from '{name}'; rename it")
+        columns = {
+            name: as_dates(table.pop(name), name, cells),
+            options.time: as_dates(table[options.time], options.time, cells, form=options.time_format),
+        }
+        out[made] = age_feature(DatePart(name, "age", options.time), columns)
+        late: BoolArray = pc.less(out[made], 0).fill_null(False).to_numpy(zero_copy_only=False)
+        if late.any():
+            where = f"{cells.row(int(late.argmax()))}"
+            where = (
+                f"in {count_of(int(late.sum()), 'row')}, the first in {where}" if whole else f"in rows such as {where}"
+            )
+            notices.append(
+                f"the column '{plain(name)}' is later than '{plain(options.time)}' {where}: nobody knew that date when "
+                "the action was chosen, unless it was planned; correct it, or leave it out (--without, not --age)"
+            )
+    return out, tuple(notices)
+
+
+def notice_dates(table: Columns, time: str | None) -> tuple[str, ...]:
+    """Return notices on features of dates that might be ages, as the time of each row is known."""
+    dated = [n for n, column in table.items() if n != time and pa.types.is_temporal(column.type)]
+    return tuple(
+        f"rules that use the calendar day of '{plain(name)}' tell little of later days; --age {plain(name)} (in "
+        f"Python, age=['{plain(name)}']) makes it the number of days before '{plain(time)}'"
+        for name in dated
+        if time is not None and not pa.types.is_time(table[name].type)
+    )
 
 
 def _unit_codes(column: Any, name: str, cells: CellNames) -> IntArray:
@@ -179,7 +233,7 @@ def _features(table: Columns, options: ReadingOptions) -> list[str]:
             why = ", which comes after the action" if uses[name] == "reward" else ""
             raise InputError(f"column '{plain(name)}' is the {uses[name]}{why}, and cannot be a feature; leave it out")
     for name in (*(options.features or ()), *options.without):
-        if name not in options.metric_names:  # which are no features anyway
+        if name not in (*options.metric_names, *options.age):  # which are taken already
             _check_there(name, left)
     kept = left if options.features is None else [name for name in left if name in set(options.features)]
     return [name for name in kept if name not in set(options.without)]
@@ -219,7 +273,7 @@ def _left_out(name: str) -> str:
     )
 
 
-# Notices for the reader of a table: repeated rows and useless columns. No certificate depends on them.
+# Notices for the reader of a table: repeated rows and free text. No certificate depends on them.
 
 
 MIN_FREE_TEXTS = 256  # the number of labels from which a column is hardly categorical
@@ -255,45 +309,40 @@ def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
     )
 
 
-def notice_columns(contexts: Contexts, dates: Sequence[str], *, whole: bool) -> tuple[str, ...]:
-    """Return notices on features that are of no or little use to a rule; dates: columns from which some were computed.
-
-    whole: whether these are all rows, so that a constant column is constant.
-    """
+def notice_columns(contexts: Contexts, dates: Sequence[str]) -> tuple[str, ...]:
+    """Return notices on text features that are hardly categories; dates: columns from which some were computed."""
     made = date_parts(contexts.names, dates)
-    own = [j for j, name in enumerate(contexts.names) if name not in made]
     out: list[str] = []
-    for j in own:
-        labels = contexts.categories[j]
-        if labels is not None and len(labels) >= MIN_FREE_TEXTS:
-            name = plain(contexts.names[j])
+    for name, labels in zip(contexts.names, contexts.categories, strict=True):
+        if name not in made and labels is not None and len(labels) >= MIN_FREE_TEXTS:
             out.append(
-                f"the column '{name}' has {len(labels):,} different texts, as free text does; leave it out (--without "
-                f"'{name}') unless they are categories"
+                f"the column '{plain(name)}' has {len(labels):,} different texts, as free text does; leave it out "
+                f"(--without '{plain(name)}') unless they are categories"
             )
-    if not whole or len(contexts) < 2:
-        return tuple(out)
-    features = contexts.features
-    same = [j for j in own if np.array_equal(features[1:, j], features[:-1, j], equal_nan=True)]
-    if same:
-        names = [plain(contexts.names[j]) for j in same]
-        shown = ", ".join(f"'{name}'" for name in names)
-        what, it = (f"the column {shown} has", "it") if len(same) == 1 else (f"the columns {shown} have", "them")
-        out.append(
-            f"{what} one value in all rows, which no rule can use; leave {it} out (--without '{','.join(names)}')"
-        )
-    seen: dict[tuple[object, bytes], str] = {}
-    for j in [j for j in own if j not in same]:
-        key = (contexts.categories[j], np.ascontiguousarray(features[:, j]).tobytes())
-        if key in seen:
-            name = plain(contexts.names[j])
-            out.append(
-                f"the columns '{plain(seen[key])}' and '{name}' are equal in all rows; leave one out (--without "
-                f"'{name}')"
-            )
-        else:
-            seen[key] = contexts.names[j]
     return tuple(out)
+
+
+def columns_of(contexts: Contexts, dates: Sequence[str]) -> dict[str, list[int]]:
+    """Return the features (their numbers) of each column of a table; dates: columns from which some were computed."""
+    made = date_parts(contexts.names, dates)
+    out: dict[str, list[int]] = {}
+    for j, name in enumerate(contexts.names):
+        out.setdefault(made[name].column if name in made else name, []).append(j)
+    return out
+
+
+def drop_features(log: Log, columns: Collection[str]) -> Log:
+    """Return the log without the features of these columns, of which it need not have all."""
+    contexts = log.contexts
+    of = columns_of(contexts, log.dates)
+    kept = [j for name, places in of.items() for j in places if name not in columns]
+    if len(kept) == contexts.n_features:
+        return log
+    names, categories = ([one[j] for j in sorted(kept)] for one in (contexts.names, contexts.categories))
+    ids = np.zeros(len(contexts), dtype=np.int64) if not kept and contexts.ids is None else contexts.ids
+    features = np.ascontiguousarray(contexts.features[:, sorted(kept)])
+    fewer = replace(contexts, features=features, names=tuple(names), categories=tuple(categories), ids=ids)
+    return replace(log, contexts=fewer, dates=tuple(name for name in log.dates if name not in columns))
 
 
 def notice_units(units: IntArray | None, name: str | None) -> tuple[str, ...]:
@@ -347,7 +396,7 @@ def log_of_table(
     returns = notice_returns(table, coded=coded, but=told, counted=counted) if unit is None else ()
     clocks = None if whole is None else whole.clocks
     block = None if options.block is None else table.get(options.block)
-    order, units, left_out = pick_columns(table, options, unit=unit, cells=cells, known_clocks=clocks)
+    order, units, left_out, ages, said = pick_columns(table, options, unit=unit, cells=cells, known_clocks=clocks)
     if order is not None:
         cells = replace(cells, order=order if places is None else places[order])
         rows: Any = pa.array(order)
@@ -373,6 +422,7 @@ def log_of_table(
     kept = (*(options.features or ()), *options.keep, *(() if blocks is None else (blocks.name,)))
     unnamed = leave_out_identifiers(table, coded=coded, keep=kept, counted=counted)
     dates = (*stored_dates(about), *(name for name, column in table.items() if is_temporal(column.type)))
+    dates = (*dates, *(name for name in ages if name not in dates))
     contexts = Contexts.from_columns(table, n=n, cells=cells)
     if contexts.n_features == 0 and contexts.ids is None:
         contexts = replace(contexts, ids=contexts.distinct()[1])
@@ -410,7 +460,7 @@ def log_of_table(
         whole=whole,
         measured=measured,
     )
-    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates, whole=whole is None))
+    notices = (*repeated, *returns, *notice_units(units, unit), *notice_columns(contexts, dates), *said)
     log = _in_order(_within(make_log(raw, options), about, options), blocks if counting else None, options, cells)
     return replace(log, dates=dates, notices=notices)
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol, Unpack
 from pacbandits.checks import path_of, text
 from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.logs.dsjson import read_dsjson
-from pacbandits.logs.log_table import log_of_file, log_of_table
+from pacbandits.logs.log_table import drop_features, log_of_file, log_of_table
 from pacbandits.logs.open_bandit import read_open_bandit
-from pacbandits.logs.reading_options import Reading, ReadingOptions, check_arguments
+from pacbandits.logs.reading_options import ReadingOptions, StoredReading, check_arguments
 from pacbandits.records import parquet
 from pacbandits.records.column_types import dates_in_text, leave_out_identifiers
 from pacbandits.records.columns import is_text, pa
@@ -52,7 +52,9 @@ LOG_FORMATS = {
 }
 
 
-def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[Reading]) -> tuple[Log, tuple[str, ...]]:
+def read_log(
+    path: str | Path, *, format: str | None = None, **reading: Unpack[StoredReading]
+) -> tuple[Log, tuple[str, ...]]:
     """Return a log from a file, and the assumptions made about it, in words; its certificates repeat them.
 
     Parquet or CSV has columns `action`, `reward`, a `propensity` of the played action or `propensities` (lists) or
@@ -70,6 +72,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
         clip: whether rewards beyond the range are clipped to it, which changes the outcome that is measured.
         time: the column with the time of each row, by which rows are sorted.
         time_format: the format of its times (`%d/%m/%Y`, for strptime), if it is ambiguous.
+        age: columns of dates that become one feature each: the number of days before that time.
         unit: the column that identifies returning users; sample sizes then count users.
         block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
         order: "none" if the order of rows in the file means nothing.
@@ -80,6 +83,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
         n_actions: the number of actions.
         least_propensity: the minimum propensity of every action, for logs with only that of the played action.
         position: the position to use of a feedback with several.
+        dropped: feature columns to leave out if the file has them, as a certificate lists those of no use.
 
     >>> import pacbandits as pb
     >>> rows = ["age,variant,spent", "20,plain,1", "30,plain,0", "40,discount,9"]
@@ -102,7 +106,7 @@ def read_log(path: str | Path, *, format: str | None = None, **reading: Unpack[R
     if not form.columns and (said := [name for name in options.of_columns if name not in form.takes]):
         raise InputError(f"{path} has a format with fixed columns; leave out {option_of(said[0])}")
     with naming(path):
-        log = form.read(path, options)
+        log = drop_features(form.read(path, options), options.dropped)
     return log, log.assumed
 
 
@@ -134,7 +138,7 @@ class DataFrame(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
+def log_of(frame: object, **reading: Unpack[StoredReading]) -> Log:
     """Return a log from a data frame of pandas, polars, DuckDB, …, or an Arrow table; reading: as for `read_log`."""
     options = ReadingOptions(**reading)
     if options.position is not None:
@@ -145,7 +149,7 @@ def log_of(frame: object, **reading: Unpack[Reading]) -> Log:
         dates = dates_in_text(table.columns[name])  # as in a text file
         if dates is not None:
             table.columns[name] = dates
-    return log_of_table(table, options)
+    return drop_features(log_of_table(table, options), options.dropped)
 
 
 def arrow_table(frame: object) -> Any:

@@ -130,6 +130,36 @@ def ticks_of(column: Any) -> IntArray:
     return np.asarray(wide.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
+def as_dates(column: Any, name: str, cells: CellNames = SOMEWHERE, *, form: str | None = None) -> Any:
+    """Return a column of dates or times as it is, or the dates (n,) that its text spells; nulls stay.
+
+    form: their format, if given. Raise InputError if they are no dates, or ambiguous.
+    """
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        return column
+    there: Any = column.drop_null()
+    if not len(there):
+        return pa.nulls(len(column), pa.date32())
+    spelt: dict[Way, Spelt] = {}
+    if is_text(column.type) or (form is not None and pa.types.is_integer(column.type)):
+        spelt = {way: one for way, one in spell_column(there, form=form).items() if way.mark or way.order == "given"}
+    fitting = [way for way, one in spelt.items() if one.valid.all()]
+    way = settle_way(fitting)
+    if fitting and way is None:
+        raise _open(there, fitting, name, cells)
+    if way is None:
+        row = max((int((~one.valid).argmax()) for one in spelt.values()), default=0)
+        raise InputError(
+            f"column '{plain(name)}' holds '{plain(there[row].as_py())}', which is no date from which days can be "
+            f"counted; {_ISO_REMEDY}"
+        )
+    a_day = 86_400 * (10**6 if way.order == "given" else _SECOND)
+    missing = _mask(column.is_null())
+    days = np.zeros(len(column), dtype=np.int32)
+    days[~missing] = np.floor_divide(spelt[way].keys, a_day)
+    return pa.array(days, mask=missing).cast(pa.date32())
+
+
 def _padded(column: Any, form: str) -> Any:
     """Return a column of integers as text, padded with the zeros that numbers lose: 01022024 is read as 1022024."""
     width = len(_EXAMPLE.strftime(form))
@@ -340,6 +370,7 @@ class Reading(TypedDict, total=False):
     split: Split | None
     time: str | None
     time_format: str | None
+    age: Sequence[str]
     unit: str | None
     features: Sequence[str] | None
     without: Sequence[str]
@@ -348,6 +379,12 @@ class Reading(TypedDict, total=False):
     metrics: Sequence[MetricSpec]
     order: str | None
     block: str | None
+
+
+class StoredReading(Reading, total=False):
+    """The same, and what a certificate records beside them."""
+
+    dropped: Sequence[str]
 
 
 def _block_shares(block: str, shares: Mapping[str, object]) -> dict[str, float]:
@@ -364,7 +401,7 @@ def _block_shares(block: str, shares: Mapping[str, object]) -> dict[str, float]:
 
 def check_arguments(given: Iterable[str], *, of: str, others: Iterable[str] = ()) -> None:
     """Raise InputError if a name is not an argument of `read_log`; of: the called function, others: its own."""
-    known = (*Reading.__annotations__, *others)
+    known = (*StoredReading.__annotations__, *others)
     for name in given:
         if name not in known:
             close = close_to(name, known)
@@ -385,6 +422,7 @@ class ReadingOptions:
         those of each block, by action.
     time: the column with the time of each row, by which rows are sorted.
     time_format: the format of its times, for Python's strptime (`%d/%m/%Y`), if it is ambiguous.
+    age: columns of dates that become one feature each: the number of days before that time.
     unit: the column that identifies returning users.
     features: the feature columns, if not all others.
     without: columns to drop.
@@ -393,6 +431,7 @@ class ReadingOptions:
     order: "none" if the order of rows in the file means nothing.
     block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
     metrics: columns of outcomes beside the reward, as `read_metric` reads them.
+    dropped: feature columns that certifying left out as useless; a table need not have them.
     """
 
     n_actions: int | None = None
@@ -413,6 +452,8 @@ class ReadingOptions:
     order: str | None = None
     block: str | None = None
     metrics: Sequence[MetricSpec] = ()
+    age: Sequence[str] = ()
+    dropped: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
@@ -439,6 +480,8 @@ class ReadingOptions:
         if self.features is not None:
             settle(self, features=texts(self.features, name="features"))
         settle(self, without=texts(self.without, name="without"), keep=texts(self.keep, name="keep"))
+        settle(self, dropped=texts(self.dropped, name="dropped"), age=texts(self.age, name="age"))
+        self._check_age()
         columns = (self.action, self.reward, self.propensity, self.time, self.unit, self.block)
         used = [name for name in columns if name is not None]
         twice = next((name for i, name in enumerate(used) if name in used[:i]), None)
@@ -446,6 +489,21 @@ class ReadingOptions:
             raise InputError(f"the column '{plain(twice)}' is used twice; name it once")
         settle(self, metrics=read_metrics(self.metrics))
         self._check_metrics()
+
+    def _check_age(self) -> None:
+        """Raise InputError if a column whose age is asked for has another use, or there is no time to count to."""
+        if self.age and self.time is None:
+            raise InputError(
+                f"--age {plain(self.age[0])} counts days before the time of each row; say which column that is "
+                "(--time COLUMN)"
+            )
+        uses = {getattr(self, use): use for use in ("action", "reward", "propensity", "time", "unit", "block")}
+        uses |= dict.fromkeys(self.without, "left out (--without)")
+        for name in self.age:
+            if name in uses:
+                raise InputError(
+                    f"column '{plain(name)}' is {uses[name]}, and cannot be an --age as well; leave one out"
+                )
 
     def _check_metrics(self) -> None:
         """Raise InputError if a metric is a column with another use."""
@@ -502,7 +560,7 @@ class ReadingOptions:
     def of_columns(self) -> tuple[str, ...]:
         """The given options that concern the columns of a table."""
         names = ("action", "reward", "propensity", "split", "time", "time_format", "unit", "features", "without")
-        names = (*names, "order", "block", "metrics")
+        names = (*names, "order", "block", "metrics", "age")
         return tuple(name for name in names if getattr(self, name) not in (None, ()))
 
     @property
@@ -514,7 +572,7 @@ class ReadingOptions:
     def to_json(self) -> dict[str, Any]:
         """Serialise the given options to JSON-compatible values, by the names of `read_log`."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = ("reward_range", "features", "without", "keep")
+        lists = ("reward_range", "features", "without", "keep", "age", "dropped")
         given["metrics"] = [metric.to_json() for metric in read_metrics(self.metrics)] or None
         return {
             name: list(v) if name in lists else v for name, v in given.items() if v not in (None, ()) and v is not False
@@ -525,7 +583,7 @@ class ReadingOptions:
         """Return the options that `to_json` wrote."""
         given = Fields.read(value, of="reading of the log")
         given.check_known(tuple(field.name for field in fields(cls)))
-        made: Reading = {}
+        made: StoredReading = {}
         for name in ("n_actions", "position"):
             if name in given:
                 made[name] = given.whole_number(name)
@@ -548,6 +606,10 @@ class ReadingOptions:
             made["without"] = given.texts("without")
         if "keep" in given:
             made["keep"] = given.texts("keep")
+        if "dropped" in given:
+            made["dropped"] = given.texts("dropped")
+        if "age" in given:
+            made["age"] = given.texts("age")
         if "metrics" in given:
             made["metrics"] = read_metrics(given.items("metrics"))
         return cls(**made)

@@ -25,6 +25,7 @@ from pacbandits.logs.watches import (
     EARLY_ROWS,
     MAX_DISTINCT,
     MAX_LABELS,
+    Ages,
     Clips,
     Clock,
     Extremes,
@@ -119,7 +120,7 @@ def _check_there(parts: Parts, options: ReadingOptions) -> None:
     """Raise InputError if a column is missing, with the same message as for a table."""
     own = Own.of(parts, options)
     told = (options.propensity, options.time, options.block, *(options.features or ()), *options.without)
-    told = (*told, *own.metrics)
+    told = (*told, *own.metrics, *options.age)
     if all(name in parts.kinds for name in (own.action, own.reward, *told) if name is not None):
         return
     first = next(parts.read_rows(0, 1, list(parts.kinds), most=1))
@@ -145,6 +146,13 @@ def _check_possible(parts: Parts, options: ReadingOptions) -> None:
             "blocks are counted with all rows at hand; name one file and leave out --engine, or declare the "
             "probabilities of each block (--split blocks.csv)"
         )
+    for name in (options.time, *options.age) if options.age else ():
+        if (
+            name in parts.kinds
+            and not pa.types.is_date(parts.kinds[name])
+            and not pa.types.is_timestamp(parts.kinds[name])
+        ):
+            raise InputError(f"column '{plain(name)}' must hold dates for --age; write 2024-01-31, or {IN_MEMORY}")
     numbers = [name for name in (own.played, *own.each, "least_propensity", "round", "repeats") if name in parts.kinds]
     for name in [*numbers, *([own.reward] if options.clip and own.reward in parts.kinds else [])]:
         if is_text(parts.kinds[name]):
@@ -178,6 +186,7 @@ class _Looking:
         ends = (self.own.reward, self.own.played, "least_propensity", "round", "repeats", "context_weight")
         ends = (*ends, *self.own.metrics)
         self.ends = [Extremes(n) for n in ends if n in kinds and not is_text(kinds[n])]
+        self.ages = [Ages(name, str(options.time)) for name in options.age]
         self.pieces: list[Columns] = []
         self.places: list[IntArray] = []
 
@@ -201,14 +210,14 @@ class _Looking:
     def watches(self) -> list[Watch]:
         """Return all watches, in order: some use the results of earlier ones."""
         found: list[Watch | None] = [*self.texts.values(), *self.numbers.values(), *self.clocks.values()]
-        found += [*self.ends, self.tally, self.order, self.clips, self.plays, self.propensities]
+        found += [*self.ages, *self.ends, self.tally, self.order, self.clips, self.plays, self.propensities]
         return [watch for watch in found if watch is not None]
 
     def needed(self) -> list[str]:
         """Return the columns to read."""
         names = {*self.texts, *self.numbers, *self.clocks, *(end.name for end in self.ends), self.own.action}
         names |= {self.options.time or self.own.action, self.options.block or self.own.action, self.own.reward}
-        names |= {*self.own.metrics}
+        names |= {*self.own.metrics, *self.options.age}
         if self.propensities is not None and not self.propensities.is_done:
             names |= {*self.own.each, *([] if self.own.listed is None else [self.own.listed])}
         return [name for name in self.parts.kinds if name in names]

@@ -12,8 +12,8 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.logs.log_table import MIN_CLOCK_ROWS
 from pacbandits.logs.raw_log import MAX_ACTIONS, MAX_SHARE_ROUNDING, MIN_PLAYS
 from pacbandits.logs.reading_options import Way, settle_way, spell_column, ticks_of
-from pacbandits.records.column_types import Counts, days_and_hours
-from pacbandits.records.columns import Columns, is_list, is_number, numbers_of, pa
+from pacbandits.records.column_types import Counts, DatePart, age_feature, days_and_hours
+from pacbandits.records.columns import Columns, is_list, is_number, numbers_of, pa, pc
 
 # Running checks of a table's columns, in bounded memory. A watch reports witness rows: the first with a label, the one
 # with the largest number so far, … A log of the witnesses alone has the names, categories and remarks of the log of all
@@ -116,6 +116,24 @@ class Clock:
     def tells_when(self) -> bool:
         """Whether rows are sorted by this column, and not by coincidence."""
         return self._ordered and self._rows >= MIN_CLOCK_ROWS and self._first != self._last
+
+
+class Ages:
+    """A column of dates: the first row in which it is later than the time of the row.
+
+    name, time: the two columns.
+    """
+
+    def __init__(self, name: str, time: str) -> None:
+        self.part = DatePart(name, "age", time)
+        self._found = False
+
+    def see(self, columns: Columns) -> list[int]:
+        if self._found:
+            return []
+        late = pc.less(age_feature(self.part, columns), 0).fill_null(False).to_numpy(zero_copy_only=False)
+        self._found = bool(late.any())
+        return [int(late.argmax())] if self._found else []
 
 
 class Order:

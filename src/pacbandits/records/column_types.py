@@ -28,14 +28,16 @@ from pacbandits.records.columns import (
 
 # Dates and times as features. A column of dates becomes its weekday, a label, and its day, counted from 1970-01-01 so
 # that a number means the same in every file; descriptions show the day as a date. If times of day vary there is the
-# hour too: 13.5 is half past one.
+# hour too: 13.5 is half past one. If the reader asks for it, a column of dates becomes its age instead: the number of
+# days, from day to day of the calendar, that it is before the time of the row.
 
 
-Part = Literal["weekday", "day", "hour"]
+Part = Literal["weekday", "day", "hour", "age"]
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DAY_ENDING = " days since 1970-01-01"
 _ENDINGS: dict[Part, str] = {"weekday": " weekday", "day": DAY_ENDING, "hour": " hour"}
+_AGE = re.compile(r"(?P<column>.+) \(days before (?P<time>.+)\)", re.DOTALL)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
 MIN_DATES = 2  # in a text column, for other values to be mistakes
 _LIKE_A_DATE = re.compile(r"[0-9:.TZ+\- ]+")
@@ -50,17 +52,40 @@ class DatePart:
     """A feature computed from a column of dates or times.
 
     column: that column.
-    part: the weekday (Mon, …, Sun), the day (counted from 1970-01-01), or the hour (13.5 is half past one).
+    part: the weekday (Mon, …, Sun), the day (counted from 1970-01-01), the hour (13.5 is half past one), or the age
+        (days before another column).
+    time: the other column, of an age.
     """
 
     column: str
     part: Part
+    time: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that it is computed from."""
+        return (self.column, self.time) if self.time else (self.column,)
 
 
 def date_parts(features: Iterable[str], dates: Iterable[str]) -> dict[str, DatePart]:
     """Return the features that were computed from date columns, with their parts; dates: these columns."""
-    made = {f"{column}{end}": DatePart(column, part) for column in dates for part, end in _ENDINGS.items()}
+    known = tuple(dates)
+    made = {f"{column}{end}": DatePart(column, part) for column in known for part, end in _ENDINGS.items()}
+    made |= {name_age(column, time): DatePart(column, "age", time) for time in known for column in known}
     return {feature: made[feature] for feature in features if feature in made}
+
+
+def name_age(column: str, time: str) -> str:
+    """Return the name of the feature that is the number of days from the dates of a column to the time of the row."""
+    return f"{column} (days before {time})"
+
+
+def age_feature(part: DatePart, columns: Mapping[str, Any]) -> Any:
+    """Return an age (n,): the days from the date of each row to its time; null where one of them is missing."""
+    dates, times = (columns[name] for name in part.columns)
+    days = [days_and_hours(name, columns[name])[0] for name in part.columns]
+    missing: BoolArray = pc.or_(dates.is_null(), times.is_null()).to_numpy(zero_copy_only=False)
+    return pa.array((days[1] - days[0]).astype(np.float64), mask=missing)
 
 
 def spread_dates(columns: Columns) -> Columns:
@@ -79,11 +104,38 @@ def spread_dates(columns: Columns) -> Columns:
     return out
 
 
-def say_number(feature: str, value: float, *, digits: int) -> tuple[str, str]:
-    """Return a feature and its threshold in words, with `digits` digits; a day is shown as a date."""
+class SaidNumber(NamedTuple):
+    """A feature and a threshold in words.
+
+    name: the feature, or the column of dates that it was computed from.
+    cut: the threshold.
+    unit: of an age, the words after the threshold.
+    """
+
+    name: str
+    cut: str
+    unit: str = ""
+
+    @property
+    def at_most(self) -> str:
+        """The test that the number is at most the threshold, without the name."""
+        return f"at most {self.cut}{self.unit}" if self.unit else f"≤ {self.cut}"
+
+    @property
+    def above(self) -> str:
+        """The test that the number is above the threshold, without the name."""
+        return f"more than {self.cut}{self.unit}" if self.unit else f"> {self.cut}"
+
+
+def say_number(feature: str, value: float, *, digits: int) -> SaidNumber:
+    """Return a feature and its threshold in words, with `digits` digits; a day is shown as a date, an age in days."""
     if feature.endswith(DAY_ENDING) and _is_day(value):
-        return plain(feature.removesuffix(DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value)))
-    return plain(feature), f"{value:.{digits}g}"
+        return SaidNumber(plain(feature.removesuffix(DAY_ENDING)), str(_FIRST_DAY + timedelta(days=math.floor(value))))
+    if (age := _AGE.fullmatch(feature)) is not None:
+        days = math.floor(value)  # ages are whole numbers
+        unit = f" {'day' if days == 1 else 'days'} before {plain(age['time'])}"
+        return SaidNumber(plain(age["column"]), f"{days:,}", unit)
+    return SaidNumber(plain(feature), f"{value:.{digits}g}")
 
 
 def date_features(name: str, column: Any) -> Columns:

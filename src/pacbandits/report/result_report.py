@@ -23,7 +23,7 @@ from pacbandits.report.document import Block, Check, Checks, Code, Document, Ite
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.numbers import about, show_number
-from pacbandits.report.summary import Arm, Summary, interval_words
+from pacbandits.report.summary import Arm, Summary, interval_words, metric_words
 from pacbandits.rewards import CellMeans
 from pacbandits.verifier import Verdict
 from pacbandits.verifier.trust import sort_rest
@@ -69,11 +69,6 @@ def write_report(summary: Summary, path: Path) -> None:
     write_document(result_document(summary), path)
 
 
-def report_html(summary: Summary) -> str:
-    """Return the report of a result as a page."""
-    return render_html(result_document(summary))
-
-
 def result_document(summary: Summary) -> Document:
     """Return the report of a result, for colleagues."""
     s, c = summary, summary.certificate
@@ -92,6 +87,8 @@ def result_document(summary: Summary) -> Document:
             blocks.append(Section("Guardrails", (guardrails_table(s, s.gain),)))
     if s.worth is not None:
         blocks.append(Section("Estimated value", tuple(_value(s))))
+        if s.worth.metrics:
+            blocks.append(Section("Metrics", (metrics_table(s.worth),)))
     blocks.append(Section("Results by action", (arms_table(s.arms, s.outcome, s.show),)))
     if s.leaves:
         blocks.append(Section("Results by group", (_leaves_table(s),)))
@@ -255,14 +252,29 @@ def _named(s: Summary, candidate: Candidate) -> str:
     return plain(f"{candidate.name}: {s.candidate_words(candidate)}")
 
 
+def metrics_table(worth: Worth) -> Table:
+    """Return the metrics of the recommended policy, with intervals that hold together."""
+    rows = tuple(
+        (
+            plain(one.metric),
+            metric_words(one.value),
+            "—" if one.over_control is None else metric_words(one.over_control, difference=True),
+        )
+        for one in worth.metrics
+    )
+    sure = f"{100 * (1 - worth.delta):g} %"
+    note = f"Estimates and intervals in the units of each metric; with {sure} confidence all these intervals are right."
+    return Table(("metric", "of the policy", "difference from control"), rows, note=note)
+
+
 def guardrails_table(s: Summary, gain: Improvement) -> Table:
     """Return the guardrails of every candidate, with the bounds on what they limit."""
     rows = tuple(
         (
             plain(s.candidate_words(one)),
             plain(each.guardrail.spelt),
-            f"{each.estimate:+.3g}",
-            f"{each.low:+.3g} to {each.high:+.3g}",
+            f"{each.estimate:+.3g}" if math.isfinite(each.estimate) else "—",
+            f"{each.low:+.3g} to {each.high:+.3g}" if math.isfinite(each.high) else "none yet",
             each.state,
         )
         for one in reversed(gain.candidates)
@@ -381,6 +393,19 @@ def certificate_document(certificate: Certificate, summary: Summary | None = Non
     return _claim_document(c, facts, alarms=alarms, before=tuple(Text(f"{words}\n") for words in said))
 
 
+def claim_document(claim: Claim) -> Document:
+    """Return the document of a certificate of any kind."""
+    if isinstance(claim, Certificate):
+        return certificate_document(claim)
+    if isinstance(claim, AsymptoticCertificate):
+        return asymptotic_document(claim)
+    facts = {
+        "certified": "in doubt (alarm)" if claim.alarms else "yes" if claim.certified else "no",
+        "interactions": f"{claim.samples:,}",
+    }
+    return _claim_document(claim, facts, alarms=claim.alarms, before=())
+
+
 def asymptotic_document(certificate: AsymptoticCertificate) -> Document:
     """Return the claim of a normal approximation, with the warning that it is not a proof."""
     c = certificate
@@ -438,6 +463,11 @@ def _value_facts(summary: Summary) -> dict[str, str]:
             facts[f"gain over the control, {names[control]}"] = interval_words(gain, percent=percent, difference=True)
             if gain.error is not None:
                 facts["  ordinary interval (approximate)"] = summary.ordinary(gain)
+        for one in worth.metrics:
+            name = plain(one.metric)
+            facts[f"{name} of the policy"] = metric_words(one.value)
+            if one.over_control is not None:
+                facts[f"{name}, less the control's"] = metric_words(one.over_control, difference=True)
     for arm in summary.arms[:MAX_SHOWN_ACTIONS]:
         mean = "" if arm.mean is None else f", mean {outcome} {summary.show(arm.mean)}"
         facts[f"rows with {arm.action}"] = f"{arm.rows:,}{mean}" + (
@@ -497,7 +527,7 @@ def verdict_document(
     opening = "doubtful: if its assumptions held, " if verdict.alarms else "good: " if claim.certified else "genuine: "
     facts = [("log", reading)] if reading else []
     facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest or "none")]
-    rest = sort_rest(claim, verdict.trusted, assumptions)
+    rest = sort_rest(claim, verdict.trusted, assumptions, verdict.checked)
     lists = (
         ("derived again", verdict.checked),
         ("taken on trust", rest.trusted),

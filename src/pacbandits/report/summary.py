@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from math import inf
+from math import inf, isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -519,10 +519,9 @@ def _guarded_words(one: GuardedMetric) -> str:
     state = {KEPT: "kept, as is proven", VIOLATED: "violated, as is proven"}.get(
         one.state, "neither proven nor refuted"
     )
-    return (
-        f"{plain(rail.spelt)} is {state} ({difference} {side} {end:+.3g}, estimate {one.estimate:+.3g}, limit "
-        f"{one.limit:+.3g})"
-    )
+    bound = f"{difference} {side} {end:+.3g}" if isfinite(end) else f"no bound on the {difference} yet"
+    estimate = f"estimate {one.estimate:+.3g}" if isfinite(one.estimate) else "no estimate"
+    return f"{plain(rail.spelt)} is {state} ({bound}, {estimate}, limit {one.limit:+.3g})"
 
 
 def summarise(
@@ -659,6 +658,17 @@ def _remarked(certificate: Certificate, log: Log) -> list[Mark]:
     return [
         Mark("yellow", title, words) for title, words in zip(titles, said, strict=True) if not tells_of_return(words)
     ]
+
+
+def metric_words(interval: Interval, *, difference: bool = False) -> str:
+    """Return a metric, or a difference between two, with its interval; what is unknown is said to be."""
+    if not isfinite(interval.estimate):
+        return "unknown yet"
+    low, middle, high = (
+        f"{end:{'+' if difference else ''}.4g}" for end in (interval.low, interval.estimate, interval.high)
+    )
+    bounded = isfinite(interval.low) and isfinite(interval.high) and not interval.empty
+    return f"{middle} ({f'{low} to {high}' if bounded else 'no bounds yet'})"
 
 
 def interval_words(interval: Interval, *, percent: bool, difference: bool) -> str:

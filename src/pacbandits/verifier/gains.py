@@ -17,6 +17,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import (
     CAP_SHARE,
     MAX_STAKE,
+    MIN_DENOMINATOR,
     ONE_ACTION,
     RULE,
     Candidate,
@@ -30,7 +31,7 @@ from pacbandits.certificate.conventions import (
     TUNING_SHARE,
 )
 from pacbandits.certificate.leaders import NOBODY
-from pacbandits.confidence import candidate_part, guardrail_part
+from pacbandits.confidence import candidate_part, guardrail_part, ratio_part
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log, Ratio, parts_of
@@ -60,13 +61,15 @@ def names_due(c: Certificate, policies: PolicyClass) -> list[str]:
     return [RULE] if restricted or policies.budget < math.inf else [RULE, ONE_ACTION]
 
 
-def gain_bets(c: Certificate, early: Log, predictions: FloatArray, counts: FloatArray, *, nats: float) -> GainBets:
+def gain_bets(
+    c: Certificate, early: Log, predictions: FloatArray, counts: FloatArray, *, nats: float, fewest: int = 0
+) -> GainBets:
     """Return the stakes that `certify` fixes for bets on gains.
 
     early: the first rows, with their rounds. predictions (n, A): of their rewards. counts (rounds,): in each round.
-    nats: the log-wealth that a bound takes.
+    nats: the log-wealth that a bound takes. fewest: the smallest number of first rounds that do not bet.
     """
-    spared = c.bets.spared
+    spared = max(c.bets.spared, min(fewest, len(counts) - 1))
     if not c.shuffled or len(counts) < 2:
         units = np.full(len(counts), min(1.0, MAX_STAKE / max(EXPERT_STAKES)))
         units[:spared] = 0.0
@@ -101,6 +104,7 @@ class GainRows:
     stakes (K, rounds): λ.
     times: the factor of control's value.
     sign: −1 for bets on the negative of the difference.
+    led: whether the leaders' value counts; else only control's.
     """
 
     book: LeaderBook
@@ -108,6 +112,7 @@ class GainRows:
     stakes: FloatArray
     times: float = 1.0
     sign: float = 1.0
+    led: bool = True
 
     @property
     def counted(self) -> BoolArray:
@@ -124,8 +129,9 @@ class GainRows:
                 continue
             mine = np.flatnonzero(rounds == number)
             contexts = rows.contexts.take(mine)
-            out[mine, leaders.policies[turn](contexts)] += 1.0 + sum(moves.values())
-            for j, share in moves.items():
+            if self.led:
+                out[mine, leaders.policies[turn](contexts)] += 1.0 + sum(moves.values())
+            for j, share in moves.items() if self.led else ():
                 out[mine, leaders.policies[j](contexts)] -= share
             out[mine, self.control] -= self.times
         return self.sign * out
@@ -199,7 +205,7 @@ class RowsOfGains(Protocol):
     def predictions(self) -> FloatArray: ...
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]: ...
     def gain_wealth(self, gains: GainRows, centres: FloatArray) -> FloatArray: ...
-    def for_metric(self, name: str) -> RowsOfGains: ...
+    def for_metric(self, name: str, *, ratio: float | None = None) -> RowsOfGains: ...
 
 
 def bound_again(rows: RowsOfGains, gains: GainRows, bets: GainBets, *, needed: float) -> tuple[float, float]:
@@ -250,32 +256,105 @@ def wrong_guardrail(
 ) -> Iterator[str]:
     """Yield the faults of a guardrail's figures."""
     guardrail = rail.guardrail
+    up = guardrail.margin if guardrail.side == "<=" else -guardrail.margin
+    times, limit = 1.0 + up if guardrail.relative else 1.0, 0.0 if guardrail.relative else up
     try:
-        metric, own = find_metric(rows.early.metrics, guardrail.metric), rows.for_metric(guardrail.metric)
+        metric = find_metric(rows.early.metrics, guardrail.metric)
+        if isinstance(metric, Ratio):
+            low, estimate, high = ratio_again(c, rows, metric, one, control, times=times, needed=needed)
+            off = 1e-6 * (high - low if high < math.inf else abs(estimate))
+        else:
+            low, estimate, high = mean_again(c, rows.for_metric(metric.name), one, control, times=times, needed=needed)
+            off = MAX_GAIN_ROUNDING * (metric.high - metric.low)
     except InputError as error:
         yield f"a guardrail cannot be checked: {error}"
         return
-    if isinstance(metric, Ratio):
-        yield f"guardrail '{plain(guardrail.spelt)}' is on a ratio, which cannot be guarded"
-        return
-    up = guardrail.margin if guardrail.side == "<=" else -guardrail.margin
-    times = 1.0 + up if guardrail.relative else 1.0
-    bets = gain_bets(c, own.early, own.predictions, own.counts, nats=needed)
-    book = keep_weights(one.leaders, bets.stakes[0], own.counts)
-    _, slack = wrong_end(one, book)
-    rising, falling = (GainRows(book, control, bets.stakes, times=times, sign=sign) for sign in (1.0, -1.0))
-    low, estimate = bound_again(own, rising, bets, needed=needed)
-    high = -bound_again(own, falling, bets, needed=needed)[0]
-    unit, shift = metric.high - metric.low, metric.low * (1.0 - times)
-    low, estimate, high = (shift + unit * min(max(end, -times), 1.0) for end in (low - slack, estimate, high + slack))
-    off = MAX_GAIN_ROUNDING * unit
-    limit = 0.0 if guardrail.relative else up
     # Wider bounds would be valid, too, but could hide that a guardrail is violated: the recommendation goes by that.
-    same = abs(rail.low - low) <= off and abs(rail.high - high) <= off
-    if not (same and abs(rail.estimate - estimate) <= 1e-6 * unit):
+    same = alike(rail.low, low, off=off) and alike(rail.high, high, off=off)
+    if not (same and alike(rail.estimate, estimate, off=10.0 * off)):
         yield f"guardrail '{plain(guardrail.spelt)}' of the {one.name} is proven between {low:.6g} and {high:.6g}"
     if not near(rail.limit, limit):
         yield f"guardrail '{plain(guardrail.spelt)}' allows {limit:.6g}, not {rail.limit:.6g}"
+
+
+def alike(a: float, b: float, *, off: float) -> bool:
+    """Return whether two figures differ by at most `off`; or are both infinite, or both unknown."""
+    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= off
+
+
+def mean_again(
+    c: Certificate,
+    own: RowsOfGains,
+    one: Candidate,
+    control: int,
+    *,
+    times: float,
+    needed: float,
+    fewest: int = 0,
+    led: bool = True,
+    wealth: float | None = None,
+) -> tuple[float, float, float]:
+    """Return bounds on V(q) − times · V(control), and the estimate, in the units of the reward: low, estimate, high.
+
+    needed: the log-wealth that stakes are for, and that a bound takes unless `wealth` is given. fewest: as for
+    `gain_bets`. led: False for −times · V(control) alone.
+    """
+    bets = gain_bets(c, own.early, own.predictions, own.counts, nats=needed, fewest=fewest)
+    book, takes = keep_weights(one.leaders, bets.stakes[0], own.counts), needed if wealth is None else wealth
+    slack = wrong_end(one, book)[1] if led else 0.0
+    rising, falling = (GainRows(book, control, bets.stakes, times=times, sign=sign, led=led) for sign in (1.0, -1.0))
+    low, estimate = bound_again(own, rising, bets, needed=takes)
+    high = -bound_again(own, falling, bets, needed=takes)[0]
+    least, unit = own.early.reward_range[0], own.early.reward_range[1] - own.early.reward_range[0]
+    first, last = -max(times, 0.0), (1.0 if led else 0.0) + max(-times, 0.0)
+    shift = least * ((1.0 if led else 0.0) - times)
+    low, estimate, high = (min(max(end, first), last) for end in (low - slack, estimate, high + slack))
+    return shift + unit * low, shift + unit * estimate, shift + unit * high
+
+
+def ratio_again(
+    c: Certificate, rows: RowsOfGains, metric: Ratio, one: Candidate, control: int, *, times: float, needed: float
+) -> tuple[float, float, float]:
+    """Return bounds on R(q) − times · R(control) of a ratio of means, and the estimate, by `confidence.ratio_part`."""
+    main, minor = needed - math.log(ratio_part(main=True)), needed - math.log(ratio_part(main=False))
+    below = rows.for_metric(metric.denominator.name)
+    spared = gain_bets(c, below.early, below.predictions, below.counts, nats=minor, fewest=1).spared
+    number = number_before(rows.early, metric, spared=spared)
+    above = rows.for_metric(metric.name, ratio=number)
+    difference = mean_again(c, above, one, control, times=times, needed=main, fewest=1)
+    theta = mean_again(c, above, one, control, times=-1.0, needed=main, fewest=1, led=False, wealth=minor)
+    policy = mean_again(c, below, one, control, times=0.0, needed=minor, fewest=1)
+    practice = mean_again(c, below, one, control, times=-1.0, needed=minor, fewest=1, led=False)
+    zero, start = MIN_DENOMINATOR * metric.denominator.high, number - times * number
+    estimate = math.nan
+    if min(policy[1], practice[1]) > zero:
+        mine = (difference[1] + times * theta[1]) / policy[1]
+        estimate = start + mine - times * theta[1] / practice[1]
+    if min(policy[0], policy[2], practice[0], practice[2]) <= zero:
+        return -math.inf, estimate, math.inf
+    ends = [list[float](), list[float]()]
+    for end, out in zip((difference[0], difference[2]), ends, strict=True):
+        for off in (theta[0], theta[2]):
+            for mine in (policy[0], policy[2]):
+                out += [
+                    start + (end + times * off) / mine - times * off / other for other in (practice[0], practice[2])
+                ]
+    return min(ends[0]), estimate, max(ends[1])
+
+
+def number_before(early: Log, metric: Ratio, *, spared: int) -> float:
+    """Return the number that a ratio is compared with: the ratio by the rewards known before the first bets."""
+    known = early.known_by(sorted(set(early.rounds.tolist()))[spared])
+    if not known.any():
+        return 0.0
+    weights, then = weights_of(early)[known], early.only(known)
+    totals = [
+        float(np.sum(weights * (column.low + (column.high - column.low) * then.for_metric(column.name).rewards)))
+        for column in metric.columns
+    ]
+    if totals[1] <= MIN_DENOMINATOR * metric.denominator.high * weights.sum():
+        return 0.0
+    return totals[0] / totals[1]
 
 
 def wrong_end(one: Candidate, book: LeaderBook) -> tuple[list[str], float]:

@@ -161,7 +161,7 @@ class VerifiedRows(Protocol):
         """Return the log-wealth of all rows against every policy."""
         ...
 
-    def for_metric(self, name: str) -> VerifiedRows:
+    def for_metric(self, name: str, *, ratio: float | None = None) -> VerifiedRows:
         """Return the rows with a metric as their reward, and the predictions of the default model for it."""
         ...
 

@@ -237,7 +237,7 @@ class SummedRows:
         scores = [np.ascontiguousarray(whole[..., k * width : (k + 1) * width]) for k in range(len(c.experts))]
         return Wealth(how.policies, how.contexts, scores)
 
-    def for_metric(self, name: str) -> SummedRows:
+    def for_metric(self, name: str, *, ratio: float | None = None) -> SummedRows:
         raise InputError(f"metric '{plain(name)}' cannot be checked by sums over rows; verify in memory")
 
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ numbers. The assumptions that a certificate lists cannot be verified from a log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -270,6 +270,7 @@ class MemoryRows:
     digest: of the log.
     ordered, shuffled: whether rows are cut into blocks, and whether they were shuffled before.
     predictions (n, A): once a reward model was given.
+    by_metric: the rows with a metric as their reward, by its name and the number that a ratio is tested at.
     """
 
     early: Log
@@ -281,6 +282,9 @@ class MemoryRows:
     ordered: bool
     shuffled: bool
     predictions: FloatArray
+    by_metric: dict[tuple[str, float | None], MemoryRows] = field(
+        default_factory=dict[tuple[str, float | None], "MemoryRows"]
+    )
 
     late = None
     rounding = 0.0
@@ -316,10 +320,13 @@ class MemoryRows:
             predictions[now] = fitted.predict(asked.take(first))[which]
         return replace(self, predictions=predictions)
 
-    def for_metric(self, name: str) -> MemoryRows:
+    def for_metric(self, name: str, *, ratio: float | None = None) -> MemoryRows:
         """Return the rows with a metric as their reward, and the predictions of the default model for it."""
-        early, told = self.early.for_metric(name), self.told.for_metric(name)
-        return replace(self, early=early, told=told).with_model(first_model(early))
+        if (name, ratio) not in self.by_metric:
+            early, told = (rows.for_metric(name, ratio=ratio) for rows in (self.early, self.told))
+            own = replace(self, early=early, told=told, by_metric={}).with_model(first_model(early))
+            self.by_metric[name, ratio] = own
+        return self.by_metric[name, ratio]
 
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""

@@ -470,7 +470,7 @@ class Surveyed:
         early = self.early
         return self.setting(model).predict(early.contexts, early.rounds, n_actions=early.n_actions)
 
-    def for_metric(self, name: str) -> Surveyed:
+    def for_metric(self, name: str, *, ratio: float | None = None) -> Surveyed:
         raise InputError(f"guardrail on '{plain(name)}': guardrails need all rows in memory; leave out --engine")
 
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel) -> SummedWeighing:

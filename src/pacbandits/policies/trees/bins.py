@@ -109,13 +109,14 @@ class NumberBins:
     def describe(self, contexts: Contexts) -> str:
         """Describe the thresholds, and how many of the splits divide these contexts."""
         said = [say_number(self.name, threshold, digits=6) for threshold in self.thresholds]
-        name, cuts = said[0][0] if said else self.name, ", ".join(cut for _, cut in said)
+        name, cuts = said[0].name if said else self.name, ", ".join(one.cut for one in said)
+        most = f"{said[-1]._replace(cut=cuts).at_most}" if said else ""
         seen = np.unique(self.encode(contexts))
         left = [((seen >= run.bin) & (seen <= run.bin + s)).sum() for run in self.runs for s in range(run.splits)]
         idle = _idle(sum(0 < count < len(seen) for count in left), self.n_splits)
         if not self.missing:
-            return f"{name} ≤ {cuts}{idle}"
-        return f"{name} is missing{f', or ≤ {cuts}' if cuts else ''}{idle}"
+            return f"{name} {most or '≤ '}{idle}"
+        return f"{name} is missing{f', or {most}' if most else ''}{idle}"
 
 
 @dataclass(frozen=True)

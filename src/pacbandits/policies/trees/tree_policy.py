@@ -61,10 +61,10 @@ class AtMost:
 
     def describe(self) -> str:
         # Six digits read well; large numbers (years, amounts, times) need all their digits.
-        name, cut = say_number(self.feature, self.threshold, digits=6 if abs(self.threshold) < 1e5 else 15)
+        said = say_number(self.feature, self.threshold, digits=6 if abs(self.threshold) < 1e5 else 15)
         if self.missing:
-            return f"{name} is missing or ≤ {cut}"
-        return f"{name} ≤ {cut}" if self.missing is None else f"{name} ≤ {cut} (missing: no)"
+            return f"{said.name} is missing or {said.at_most}"
+        return f"{said.name} {said.at_most}{'' if self.missing is None else ' (missing: no)'}"
 
     def to_json(self) -> dict[str, Any]:
         given = {"feature": self.feature, "at_most": self.threshold}
