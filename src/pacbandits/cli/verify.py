@@ -311,7 +311,7 @@ def as_read(reading: Mapping[str, Any]) -> str:
             words += [f"{option_of(name)} {plain(column)}" for column in given]
             continue
         if name == "dropped":
-            flag, listed = "without the useless", ", ".join(given)
+            flag, listed = "without the useless", ", ".join(map(str, given))
         elif name == "keep":
             flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
         else:
