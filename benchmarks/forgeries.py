@@ -152,7 +152,7 @@ class Printed:
     @classmethod
     def of(cls, proof: Proof, log: Log, verdict: Verdict) -> Printed:
         made = proof.certificate
-        rest = sort_rest(made, verdict.trusted, made.assumptions)
+        rest = sort_rest(made, verdict.trusted, made.assumptions, verdict.checked)
         about = (describe_class(proof.policies), *detail_class(proof.policies, log.contexts))
         reading = as_read(proof.reading) if proof.reading else ""
         return cls(made.describe(), made.words, about, reading, *rest, verdict.checked, verdict.alarms)

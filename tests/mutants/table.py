@@ -736,7 +736,7 @@ PAST = (
         )
         for name, text in (
             ("δ and ε", "if c.delta != asked.delta or asked.epsilon not in (None, c.epsilon):"),
-            ("columns", "if planned.get(name) != reading.get(name):"),
+            ("columns", 'if name != "dropped" and planned.get(name) != reading.get(name):'),
             ("guardrails", "if found is not None and found.guardrails != asked.guardrails:"),
             ("control", "if proven != control and not (found is None and none):"),
             ("class", "if learning is not None and learning.spec != spec:"),

@@ -197,7 +197,7 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
     if MODEL_GIVEN in c.remarks or not c.by_rule:
         yield "the certificate was not made by certify with its own reward model, as a plan asks for"
     for name in dict.fromkeys((*planned, *reading)):
-        if planned.get(name) != reading.get(name):
+        if name != "dropped" and planned.get(name) != reading.get(name):  # useless columns follow from the log
             had = " and ".join(
                 "nothing" if one is None else plain(one) for one in (planned.get(name), reading.get(name))
             )
@@ -311,7 +311,7 @@ def as_read(reading: Mapping[str, Any]) -> str:
             words += [f"{option_of(name)} {plain(column)}" for column in given]
             continue
         if name == "dropped":
-            flag, listed = "without the useless", ", ".join(given)
+            flag, listed = "without the useless", ", ".join(map(str, given))
         elif name == "keep":
             flag, listed = option_of("features"), ",".join(f"+{column}" for column in given)
         else:

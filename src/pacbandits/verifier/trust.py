@@ -50,8 +50,8 @@ NAMED_BEFORE = (
     f"control and guardrails, or that there are none, were named before the log was seen: {CERTIFIED} could have tried "
     "others"
 )
-SEALED_NAMES = "control and guardrails are those of the protocol, which was sealed before the first row"  # by an audit
 PLANNED = "the question is that of the plan with the digest"
+SEALED_NAMES = "control and guardrails are those of the protocol, which was sealed before the first row"  # by an audit
 # What no log could show: how the world is, and what the claim is about.
 _WORLD = (ALIKE, APART, INEXACT, UNITS_ALIKE, UNITS_COME, UNITS_VALUE, UNITS_FIRST)
 
@@ -76,7 +76,8 @@ def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str], 
     world = tuple(words for words in assumptions if words in _WORLD or words not in cheats)
     told = tuple(f"{words}: {cheats[words]}" if words in cheats else words for words in lines)
     planned = any(words.startswith(PLANNED) for words in trusted)
-    return Rest((*told, *(() if planned else _choices(claim, sealed=SEALED_NAMES in checked))), world)
+    choices = () if planned else _choices(claim, sealed=SEALED_NAMES in checked)
+    return Rest((*told, *choices), world)
 
 
 def _choices(claim: Claim, *, sealed: bool) -> tuple[str, ...]:
