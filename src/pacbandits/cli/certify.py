@@ -355,7 +355,6 @@ def question_of(options: Mapping[str, Any]) -> tuple[dict[str, Any], Request]:
         n_actions=options["actions"],
         age=options["age"] or (),
         metrics=options["metric"] or (),
-        age=options["age"] or (),
     )
     if options["contexts"] is not None and options["age"]:
         raise InputError("--age counts days to the time of each row, and --contexts has no such time; leave one out")

@@ -178,7 +178,13 @@ def check_plan(verdict: Verdict, proof: Proof, log: Log, path: Path | None) -> V
         f"{PLANNED} {plan.digest}, which was published before the log was seen: {CERTIFIED} could have written it "
         "afterwards"
     )
-    return replace(verdict, faults=(*verdict.faults, *faults), trusted=(*verdict.trusted, trusted))
+    dropped = [plain(name) for name in proof.reading.get("dropped", ())]
+    useless = (
+        f"the columns {', '.join(dropped)} have one value in all rows or are copies of others: {CERTIFIED} could have "
+        "dropped what a policy might use"
+    )
+    told = (*verdict.trusted, trusted, *((useless,) if dropped else ()))
+    return replace(verdict, faults=(*verdict.faults, *faults), trusted=told)
 
 
 def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -> Iterator[str]:
@@ -197,7 +203,7 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
     if MODEL_GIVEN in c.remarks or not c.by_rule:
         yield "the certificate was not made by certify with its own reward model, as a plan asks for"
     for name in dict.fromkeys((*planned, *reading)):
-        if name != "dropped" and planned.get(name) != reading.get(name):  # useless columns follow from the log
+        if name != "dropped" and planned.get(name) != reading.get(name):  # told of by `check_plan`
             had = " and ".join(
                 "nothing" if one is None else plain(one) for one in (planned.get(name), reading.get(name))
             )
