@@ -199,7 +199,7 @@ def test_each_surface_spells_the_arguments_of_one_message(message, in_python):
     [
         ({"rewards": "converted"}, "read_log has no argument 'rewards'; did you mean reward=…?"),
         ({"Split": "uniform"}, "did you mean split=…?"),
-        ({"qqq": 1}, "it takes action, block, clip, features"),
+        ({"qqq": 1}, "it takes action, age, block, clip, dropped, features"),
     ],
 )
 def test_arguments_that_there_are_not(table, wrong, words):

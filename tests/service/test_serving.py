@@ -114,7 +114,7 @@ def test_a_worker_that_ends_is_started_again(tmp_path, monkeypatch):
 
 def test_what_is_missing_is_named(monkeypatch, command):
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    monkeypatch.setattr("pacbandits.service.extra.find_spec", lambda name: None if name == "fastapi" else True)
+    monkeypatch.setattr("pacbandits.cli.serve.find_spec", lambda name: None if name == "fastapi" else True)
     code, _, err = command("serve")
     assert (code, err) == (2, "pacbandits: pacbandits serve needs fastapi; pip install 'pacbandits[service]'\n")
 

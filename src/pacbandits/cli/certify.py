@@ -247,7 +247,7 @@ class AnalysisPlan:
             said = "does not name it" if planned in (None, False) else f"has {_spelt(planned)}"
             option = option_of(name)
             raise InputError(
-                f"{f'{option} {_spelt(given)}'.strip()} contradicts the plan: {plain(self.path)} {said}; leave "
+                f"{f'{option} {_spelt(given)}'.strip()} contradicts the plan: {_file(self.path)} {said}; leave "
                 f"{option} out, or certify without --plan"
             )
 
@@ -258,9 +258,14 @@ class AnalysisPlan:
         found = None if contexts is None else digest_contexts(contexts)
         if self.contexts_digest is not None and found != self.contexts_digest:
             raise InputError(
-                f"the contexts of --contexts have another digest than those of the plan {plain(self.path)}, "
+                f"the contexts of --contexts have another digest than those of the plan {_file(self.path)}, "
                 f"{self.contexts_digest}; give the planned ones, or certify without --plan"
             )
+
+
+def _file(path: Path) -> str:
+    """Return a path for messages."""
+    return plain(path, most=200)
 
 
 def _settled(value: Any) -> Any:
@@ -287,7 +292,7 @@ def read_analysis_plan(path: Path) -> AnalysisPlan | None:
     options = {name: _planned(value.given.get(name), name, path) for name in QUESTION}
     digest = value.text("contexts_digest") if value.given.get("contexts_digest") is not None else None
     if (options["contexts"] is None) != (digest is None):
-        raise InputError(f"the plan {plain(path)} needs 'contexts' and 'contexts_digest'; --write-plan writes both")
+        raise InputError(f"the plan {_file(path)} needs 'contexts' and 'contexts_digest'; --write-plan writes both")
     return AnalysisPlan(path, hashlib.sha256(path.read_bytes()).hexdigest(), options, digest)
 
 
@@ -307,7 +312,7 @@ def _planned(value: Any, name: str, path: Path) -> Any:
         return value
     kinds = {"a text": _TEXTS, "true or false": _FLAGS, "a number": _NUMBERS, "a list of texts": _LISTS}
     wanted = next((words for words, names in kinds.items() if name in names), "a list of two numbers")
-    raise InputError(f"'{name}' of the plan {plain(path)} must be {wanted}, got {plain(json.dumps(value))}")
+    raise InputError(f"'{name}' of the plan {_file(path)} must be {wanted}, got {plain(json.dumps(value))}")
 
 
 def take_plan(context: typer.Context, path: Path | None) -> Path | None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from pacbandits.cli.console import app
+from pacbandits.errors import InputError
 from pacbandits.service.limits import ServiceLimits
+
+SERVER_MODULES = ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client")  # of the extra `service`
 
 
 @app.command("serve")
@@ -61,9 +65,9 @@ def serve_experiments(
     pacbandits serve --demo --database demo.db
     pacbandits serve --database postgresql://pacbandits@localhost/experiments --host 0.0.0.0[/]
     """
-    from pacbandits.service.extra import SERVER_MODULES, check_installed
-
-    check_installed(SERVER_MODULES, what="pacbandits serve", extra="service")
+    for module in SERVER_MODULES:
+        if find_spec(module) is None:
+            raise InputError(f"pacbandits serve needs {module}; pip install 'pacbandits[service]'")
     gc.disable()  # until the server starts: there is no garbage among modules, and looking for it takes a tenth of that
     from pacbandits.service.server import Serving, serve
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pacbandits.checks import text
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError, one_line, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.extra import event, exc
 from pacbandits.experiment.extra import sqlalchemy as sa
@@ -342,3 +343,33 @@ def microseconds(moment: datetime) -> int:
     if moment.tzinfo is None:
         raise InputError(f"the clock must tell the time with its zone, as datetime.now(UTC) does; got {moment}")
     return round(moment.timestamp() * 1e6)
+
+
+# Errors as server logs tell them: their kind, place and reason, without data.
+
+
+MAX_FRAMES = 8
+
+
+def describe_failure(error: BaseException) -> dict[str, object]:
+    """Return the fields of a log line about an unexpected error.
+
+    The reason is given where it holds no data: of a database that fails, and of clocks; the messages of other errors
+    may quote rows.
+    """
+    frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
+    places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+    told: dict[str, object] = {"error": type(error).__name__, "places": places}
+    reason = reason_of(error)
+    return told | {"reason": reason} if reason else told
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why an error occurred, in a line; empty if that could quote data."""
+    if isinstance(error, ClockSkew):
+        return str(error)
+    if isinstance(error, exc.OperationalError | exc.InterfaceError):
+        return one_line(str(error.orig).partition("\n")[0])
+    if isinstance(error, OSError) and not isinstance(error, InputError):
+        return one_line(error.strerror or "")
+    return ""

@@ -24,10 +24,9 @@ from types import FrameType
 from typing import IO
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.database import Database
+from pacbandits.experiment.database import Database, describe_failure
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import exc
-from pacbandits.experiment.failures import describe_failure
 from pacbandits.experiment.heartbeats import BEAT_SECONDS, beat, end
 
 PAUSE_SECONDS = 0.5  # between two polls for work

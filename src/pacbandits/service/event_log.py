@@ -12,7 +12,7 @@ from typing import TextIO
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from pacbandits.errors import one_line
-from pacbandits.experiment.failures import describe_failure
+from pacbandits.experiment.database import describe_failure
 from pacbandits.service.parts import ServiceParts
 
 # The server log: one JSON object per line, without feature values and keys.

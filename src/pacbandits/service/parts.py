@@ -15,9 +15,8 @@ from time import monotonic
 from sqlalchemy.exc import SQLAlchemyError
 
 from pacbandits.experiment import database as tables
-from pacbandits.experiment.database import ClockSkew, Database
+from pacbandits.experiment.database import ClockSkew, Database, reason_of
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.failures import reason_of
 from pacbandits.experiment.heartbeats import beat, heartbeats
 from pacbandits.experiment.store import COLLECTING
 
