@@ -196,3 +196,17 @@ def test_a_denominator_that_is_0_in_a_block_alone_is_none(tmp_path):
         [tmp_path / "a.parquet"], ReadingOptions(**SAID, metrics=["minutes/orders 0 600 0 9"]), block_rows=9
     )
     assert sum(len(block) for block in found.blocks(0, 6)) == N
+
+
+def test_the_reward_may_be_a_column_of_a_ratio_and_no_metric_of_its_own(tmp_path):
+    said = {"action": "variant", "reward": "orders", "reward_range": (0, 10), "split": "uniform"}
+    given, ratio = table(), ("revenue/orders", 0, 500, 0, 20)
+    log = log_of(given, **said, metrics=[ratio])
+    orders = given["orders"].to_numpy()
+    assert np.array_equal(log.rewards, orders / 10)
+    assert np.array_equal(log.metric_values[:, 1], orders / 20)
+    assert "orders" not in log.contexts.names
+    read, _ = pb.read_log(csv(tmp_path / "log.csv", given), **said, metrics=[ratio])
+    assert np.array_equal(read.metric_values, log.metric_values)
+    with pytest.raises(pb.InputError, match="'orders' is the reward, and cannot be a metric"):
+        log_of(given, **said, metrics=[ratio, "orders 0 20"])

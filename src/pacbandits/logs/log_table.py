@@ -515,7 +515,8 @@ def take_metric_columns(table: Columns, options: ReadingOptions, about: Fields) 
     for metric in read_metrics(options.metrics):
         for column in metric.columns:
             _check_metric_there(metric, column.name, table)
-    return {name: table.pop(name) for name in options.metric_names}
+    reward = options.reward or "reward"  # may be a column of a ratio, and stays
+    return {name: table[name] if name == reward else table.pop(name) for name in options.metric_names}
 
 
 def _check_metric_there(metric: AnyMetric, name: str, table: Columns) -> None:

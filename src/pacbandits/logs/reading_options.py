@@ -26,7 +26,7 @@ from pacbandits.records.columns import (
     pop_floats,
 )
 from pacbandits.records.log_metadata import check_range
-from pacbandits.records.metrics import MetricSpec, metric_columns, read_metrics
+from pacbandits.records.metrics import MetricSpec, Ratio, metric_columns, read_metrics
 from pacbandits.schema import Fields
 
 # The order of rows by a column of times: numbers, dates, or text that spells one of these.
@@ -506,10 +506,16 @@ class ReadingOptions:
                 )
 
     def _check_metrics(self) -> None:
-        """Raise InputError if a metric is a column with another use."""
+        """Raise InputError if a metric is a column with another use; the reward may be a column of a ratio."""
         uses = {getattr(self, use) or use: use for use in ("action", "reward", "propensity")}
         uses |= {name: use for use in ("time", "unit", "block") if (name := getattr(self, use)) is not None}
+        of_ratios = {
+            column.name for ratio in read_metrics(self.metrics) if isinstance(ratio, Ratio) for column in ratio.columns
+        }
+        of_ratios -= {metric.name for metric in read_metrics(self.metrics)}
         for column in self.metric_names:
+            if uses.get(column) == "reward" and column in of_ratios:
+                continue
             if column in uses:
                 raise InputError(
                     f"column '{plain(column)}' is the {uses[column]}, and cannot be a metric as well; leave it out of "
