@@ -277,7 +277,7 @@ def guardrails_table(s: Summary, gain: Improvement) -> Table:
             f"{each.low:+.3g} to {each.high:+.3g}" if math.isfinite(each.high) else "none yet",
             each.state,
         )
-        for one in reversed(gain.candidates)
+        for one in ladder(gain)
         for each in one.guarded
     )
     note = "Differences from control in the units of the metric; these bounds and the proven gains hold together."
