@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Where this is set, as in many containers, each process would compile all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo serve test test-all explore coverage lint docs docs-serve figures benchmarks clean help
+.PHONY: setup demo serve test test-all explore coverage lint docs docs-serve figures benchmarks release clean help
 
 help:
 	@sed -n '1,3p' Makefile
@@ -15,6 +15,7 @@ help:
 	@echo "#   make test-all  every test, mutants, lowest versions, docs, wheel: hours; ONLY=mutants, MINUTES=45"
 	@echo "#   make figures   the tables and pictures of docs/, each by its own command: hours; ONLY=word for some of them"
 	@echo "#   make explore   properties with new random examples"
+	@echo "#   make release   build wheel and sdist, check them, run the tutorial with each in an empty environment"
 	@echo "#   make coverage, docs, docs-serve, benchmarks, lint, clean"
 
 # The environment is rebuilt when the project's dependencies change.
@@ -110,6 +111,10 @@ figures: $(VENV)/.test
 
 benchmarks: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+# Builds into dist/ and publishes nothing; CONTRIBUTING.md has the checklist.
+release: $(BIN)/python
+	$(BIN)/python tests/wheel.py dist
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-newest out site build dist .pytest_cache .ruff_cache .hypothesis

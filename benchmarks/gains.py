@@ -3,8 +3,9 @@
 python -m benchmarks.gains tables      ten kinds of simulated tests, 10⁴ to 10⁶ rows
 python -m benchmarks.gains revenue     four tests with long-tailed revenue, beside a t-test of all rows
 python -m benchmarks.gains coverage    how often a bound exceeds the true gain, in 300 small tests
+python -m benchmarks.gains plans       how often `certify` proves a gain with as many rows as a plan says
 
-Some six minutes of processor time in all; each part prints a Markdown table. An honest half-sample chooses a policy on
+Some nine minutes of processor time in all; each part prints a Markdown table. An honest half-sample chooses a policy on
 one half of the rows and compares it with control on the other: its ordinary one-sided 95 % bound lies 1.645 standard
 errors of a difference in means below the estimate. The ratio is the distance of the proven bound from its estimate,
 divided by that. At a number of rows that is known beforehand, exactness costs √(2 log 20)/1.645 = 1.49.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +24,11 @@ from benchmarks.measuring import print_table
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate.certificate import Candidate, Improvement
 from pacbandits.certificate.certify import Request, certify_rows
+from pacbandits.planning import Limits, plan
+from pacbandits.planning.gain_plan import finished_log
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import TreePolicy
+from pacbandits.problems.people import people
 from pacbandits.records import Chosen, Contexts, Log
 
 NORMAL, DELTA = 1.645, 0.05
@@ -211,7 +215,51 @@ def coverage() -> None:
     print_table("coverage at δ = 0.05", head, rows)
 
 
-PARTS = {"tables": tables, "revenue": revenue, "coverage": coverage}
+SIMULATED, FRESH = 32, 30  # tests that a plan simulates, and fresh logs that `certify` reads
+PLANS: tuple[dict[str, Any], ...] = (
+    {"n_actions": 2, "baseline": 0.2, "effect": 0.08},
+    {"n_actions": 2, "baseline": 0.5, "effect": 0.1, "policies": "trees:depth=2"},
+    {"n_actions": 4, "baseline": 0.3, "effect": 0.12},
+    {"n_actions": 2, "baseline": 0.3, "effect": 0.2, "share": 0.4},
+    {"n_actions": 3, "baseline": 0.3, "effect": 0.15, "share": 0.6, "policies": "trees:depth=2", "delta": 0.1},
+    {"n_actions": 6, "baseline": 0.3, "effect": 0.2, "policies": "trees:depth=2"},
+    {"n_actions": 2, "baseline": 0.05, "effect": 0.03},
+    {"n_actions": 3, "baseline": 50.0, "spread": 20.0, "reward_range": (0.0, 100.0), "effect": 5.0},
+)
+
+
+def plans() -> None:
+    """Print planned sizes, quick and simulated, and the share of fresh logs of that size that prove a gain."""
+    rows: list[list[str]] = []
+    for options in PLANS:
+        who = people(1000, n_features=3, rng=np.random.default_rng(0))
+        asked = {"policies": "trees:depth=1", **options, "limits": Limits(trials=SIMULATED)}
+        made = plan(who, improve_on=0, **asked)
+        proofs = 0
+        for seed in range(FRESH):
+            log = finished_log(made.supposed.problem(0, 1000 + seed), round(made.rows), np.random.default_rng(seed))
+            request = Request(policies=asked["policies"], control="0", epsilon=0.2, delta=made.supposed.delta)
+            found = certify_rows(log, request).certificate.improvement
+            proofs += found is not None and found.recommended is not None
+        share = f"{100 * options['share']:g} %" if "share" in options else "everybody"
+        ordinary = f"{made.ordinary():,.0f}" if math.isfinite(made.ordinary()) else "none finds it"
+        told = [f"{options['n_actions']}", f"{options['baseline']:g}", f"{options['effect']:g}", share, ordinary]
+        rows.append([*told, f"{made.foretold(0.8):,.0f}", f"{made.rows:,.0f}", f"{proofs} of {FRESH}"])
+        print(*rows[-1], flush=True, file=sys.stderr)
+    head = [
+        "actions",
+        "control",
+        "effect",
+        "for",
+        "A/B test",
+        "plan, quick",
+        "plan, simulated",
+        "certify proves a gain",
+    ]
+    print_table("rows for a power of 80 %, and proofs in fresh logs of the simulated size", head, rows)
+
+
+PARTS = {"tables": tables, "revenue": revenue, "coverage": coverage, "plans": plans}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -72,7 +72,8 @@ def test_a_result_answers_in_the_names_of_the_data(result):
     assert "plain" in result.answer
     assert "bought" in result.answer
     assert repr(result).endswith(result.answer)
-    assert "<h1>" in result._repr_html_()
+    assert result._repr_html_().startswith('<div class="pacbandits">\n<style>\n')
+    assert "<h1>Which action for whom, for the largest mean bought?</h1>" in result._repr_html_()
     json.dumps(result.to_json())
 
 
@@ -99,7 +100,7 @@ def test_a_picture_is_a_figure_with_all_intervals(result):
     assert isinstance(figure, matplotlib.figure.Figure)
     labels = [text.get_text() for axis in figure.axes for text in axis.get_yticklabels()]
     assert labels == ["the rule", "always discount", "always plain", "over always discount", "over always plain"]
-    matplotlib.pyplot.close(figure)
+    assert figure._repr_png_().startswith(b"\x89PNG")  # by which a notebook shows it
 
 
 def test_verify_needs_no_class(result):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import json
 import re
 import sys
 import tomllib
@@ -195,7 +196,7 @@ def test_files_that_are_named_exist(path):
     """Folders and Python files in code within a line, named from the root, from the package, or from the page."""
     text = FENCE.sub("", path.read_text(encoding="utf-8"))
     for name in re.findall(r"`((?:[\w-]+/)+(?:[\w-]+\.py)?|[\w-]+\.py)`", text):
-        if name.startswith(("site/", "out/")):  # these are made
+        if name.startswith(("site/", "out/", "dist/")):  # these are made
             continue
         homes = (ROOT, ROOT / "src" / "pacbandits", path.parent)
         assert any((home / name).exists() for home in homes), f"{named(path)}: there is no {name}"
@@ -296,7 +297,48 @@ def test_the_citation_names_software_and_paper():
 
 def test_the_changelog_knows_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE)[:2] == ["Unreleased", pacbandits.__version__]
+    first, second = re.findall(r"^## (.+)$", text, re.MULTILINE)[:2]
+    known = first if first != "Unreleased" else second  # changes after a release stand above it
+    assert re.fullmatch(rf"{re.escape(pacbandits.__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", known)
+
+
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_cells_of_a_notebook_show_what_is_stored(path):
+    """Texts and pages are compared in every figure but seconds, pictures by being there."""
+    tool, notebook = _tool("notebooks"), json.loads(path.read_text(encoding="utf-8"))
+    came = tool.run(notebook, name=f"notebook_{path.stem}")
+    for cell, outputs in zip(tool.code_cells(notebook), came, strict=True):
+        assert len(cell["outputs"]) == len(outputs)
+        for stored, new in zip(cell["outputs"], outputs, strict=True):
+            assert stored.get("data", {}).keys() == new.get("data", {}).keys()
+            shown, said = (_without_style(one) for one in (stored, new))
+            assert is_shown(shown, said), f"{shown}\n\nis shown, and this came out:\n\n{said}"
+
+
+def _without_style(output):
+    """The text of an output; a page without its style, drawings and seconds."""
+    data = output.get("data", {})
+    text = "".join(data.get("text/html", data.get("text/plain", output.get("text", ()))))
+    text = re.sub(r"<(style|svg)\b.*?</\1>", "", text, flags=re.DOTALL)
+    return re.sub(r"\b[\d.]+ s<", "seconds<", text)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_a_page(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    page = _tool("hooks").notebook_page(notebook, f"notebooks/{path.stem}.md")
+    assert page.splitlines()[0] == path.with_suffix(".md").read_text(encoding="utf-8").splitlines()[0]
+    assert page.count("```python\n") == sum(cell["cell_type"] == "code" for cell in notebook["cells"])
+    assert '<div class="pacbandits">' in page
+    assert "data:image/png;base64," in page
+    for html in re.findall(r'<div class="pacbandits">.*?^</div>$', page, re.DOTALL | re.MULTILINE):
+        assert "\n\n" not in html
+    for name in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+        assert name.startswith("data:") or (path.parent / name).exists(), name
 
 
 NEEDED = {

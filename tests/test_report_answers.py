@@ -18,21 +18,16 @@ from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.worth import Confidence, Interval, compose_worth
 from pacbandits.report import certificate_document, worth_document
+from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
-from pacbandits.report.result_report import (
-    candidates_table,
-    gains_picture,
-    guardrails_table,
-    report_html,
-    result_document,
-)
+from pacbandits.report.result_report import candidates_table, gains_picture, guardrails_table, result_document
 from pacbandits.report.summary import summarise
 from pacbandits.report.terminal import render_terminal
 
 
 def page_of(told):
     """The report as HTML, with its texts as they are read."""
-    return html_unescape(report_html(told)).replace("\xa0", " ")
+    return html_unescape(render_html(result_document(told))).replace("\xa0", " ")
 
 
 def report_markdown(told):

@@ -42,7 +42,7 @@ from pacbandits.report.document import (
     Tree,
     to_json,
 )
-from pacbandits.report.html import render_html
+from pacbandits.report.html import NOTEBOOK, notebook_style, render_html, render_notebook
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.terminal import render_terminal
 
@@ -183,3 +183,25 @@ def test_alarms_are_marked_wherever_they_are_shown():
     assert '<p class="alarm"><strong>ALARM: </strong>counts differ</p>' in render_html(document)
     assert "**ALARM: counts differ**" in render_markdown(document)
     assert "ALARM: counts differ" in terminal(document)
+
+
+def test_an_output_of_a_notebook_styles_itself_alone():
+    style = notebook_style()
+    assert not re.search(r":root|\bbody\b|\bhtml\b|@page", style)
+    selectors = re.findall(r"([^{}]+)\{[^{}]*\}", style)
+    assert len(selectors) > 100
+    for one in (one.strip() for selector in selectors for one in selector.split(",")):
+        assert re.search(rf"(^|[\]\w] ){re.escape(NOTEBOOK)}($| )", one), one
+    light, dark = ("--paper: #ffffff", "--paper: #13171a")
+    for theme, paper in (('="true"]', light), (".vscode-light", light), ('="false"]', dark), (".vscode-dark", dark)):
+        (block,) = re.findall(rf"{re.escape(theme)} {re.escape(NOTEBOOK)}[^{{]*\{{([^}}]*)", style)
+        assert paper in block
+
+
+def test_an_output_of_a_notebook_is_whole_and_loads_nothing():
+    shown = render_notebook(Document(HOSTILE, (Text(HOSTILE), Table((HOSTILE,), ((HOSTILE,),)))))
+    assert "<script" not in shown
+    assert "<img" not in shown
+    assert not re.search(r"https?:|url\(|@import", shown)
+    assert shown.count("<div") == shown.count("</div>")
+    assert "<h1>" not in render_notebook(Document("", (Text("words"),)))

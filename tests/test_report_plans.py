@@ -8,7 +8,6 @@ import pytest
 
 from pacbandits.planning import Affordable, Traffic
 from pacbandits.problems.scenarios import Scenario
-from pacbandits.report.figures import pyplot
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.plan_report import (
@@ -33,10 +32,6 @@ TRIALS = tuple(
 )
 NASTY = (Scenario("none", name="<b>|none"), Scenario("winner", effect=0.4, name="$x^2$ & more"))
 AFFORDED = Affordable(500, 0.31, 1, None, 40.0, {0: 120.0, 1: 340.0})
-
-
-def close(figure):
-    pyplot().close(figure)
 
 
 def test_numbers_of_people_promise_two_digits():
@@ -145,7 +140,6 @@ def test_pictures_show_chances_scenarios_and_what_is_proven(trials):
     assert "2 actions, a rule within 0.25 of the best one, 95 % confidence" in figure.get_suptitle()
     chances = list(figure.axes[0].get_lines()[0].get_ydata())
     assert chances == sorted(chances)
-    close(figure)
 
 
 def test_planned_against_happened():

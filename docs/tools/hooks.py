@@ -1,4 +1,4 @@
-"""What pages need on their way into the site: files of the root as pages, and formulas that stay as they are.
+"""What pages need on their way into the site: files of the root and notebooks as pages, formulas as they are.
 
 They are written in the Markdown that code hosts show, in which `Δ̂_l` and `π*` stand for themselves, and `\\|` within
 code in a table is a bar. The site's Markdown is another, so these are escaped for it here.
@@ -6,6 +6,7 @@ code in a table is a bar. The site's Markdown is another, so these are escaped f
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,32 @@ SYMBOL = re.compile(r"(?<!\\)_|(?<=[πθV])(?<!\\)\*(?!\*)")
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """The page as the site's Markdown wants it."""
-    source = PAGES.get(page.file.src_uri)
+    place = page.file.src_uri
+    if place.startswith("notebooks/"):
+        return notebook_page(json.loads((ROOT / "docs" / place).with_suffix(".ipynb").read_text("utf-8")), place)
+    source = PAGES.get(place)
     return escaped(markdown if source is None else as_page((ROOT / source).read_text(encoding="utf-8")))
+
+
+def notebook_page(notebook: dict[str, Any], place: str) -> str:
+    """A notebook as a page: its texts, its code, and what its cells showed."""
+    parts: list[str] = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(escaped(source) if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "text/html" in data:  # without empty lines, at which Markdown would begin again
+                parts.append(re.sub(r"\n\s*(?=\n)", "", "".join(data["text/html"])))
+            elif "image/png" in data:
+                parts.append(
+                    f'<img alt="The figure of the cell above" src="data:image/png;base64,{data["image/png"]}">'
+                )
+            else:
+                said = "".join(data.get("text/plain", output.get("text", ()))).rstrip("\n")
+                parts.append(f"```text\n{said}\n```")
+    name = Path(place).with_suffix(".ipynb").name
+    return "\n\n".join([parts[0], f"This page is the notebook [{name}]({name}).", *parts[1:]])
 
 
 def as_page(text: str) -> str:

@@ -53,19 +53,25 @@ if TYPE_CHECKING:
     from pacbandits.experiment.protocol import LateRule as LateRule
     from pacbandits.experiment.protocol_files import read_protocol as read_protocol
     from pacbandits.exports import DeployedPolicy as DeployedPolicy
+    from pacbandits.exports import to_flags as to_flags
+    from pacbandits.exports import to_javascript as to_javascript
+    from pacbandits.exports import to_json_logic as to_json_logic
     from pacbandits.exports import to_python as to_python
     from pacbandits.exports import to_rules as to_rules
     from pacbandits.exports import to_sql as to_sql
+    from pacbandits.learner import PolicyLearner as PolicyLearner
     from pacbandits.logs import from_open_bandit as from_open_bandit
     from pacbandits.logs import open_contexts as open_contexts
     from pacbandits.logs import read_log as read_log
     from pacbandits.options import About as About
     from pacbandits.planning import Affordable as Affordable
     from pacbandits.planning import Assumptions as Assumptions
+    from pacbandits.planning import GainPlan as GainPlan
     from pacbandits.planning import Limits as Limits
     from pacbandits.planning import Quantiles as Quantiles
     from pacbandits.planning import StudyPlan as StudyPlan
     from pacbandits.planning import Traffic as Traffic
+    from pacbandits.planning import load_gain_plan as load_gain_plan
     from pacbandits.planning import load_plan as load_plan
     from pacbandits.planning import plan as plan
     from pacbandits.planning import save_plan as save_plan
@@ -90,6 +96,7 @@ if TYPE_CHECKING:
     from pacbandits.problems import save_problem as save_problem
     from pacbandits.problems.built_in import built_in as built_in
     from pacbandits.problems.scenarios import Scenario as Scenario
+    from pacbandits.progress import show_progress as show_progress
     from pacbandits.proofs import Proof as Proof
     from pacbandits.proofs import load_certificate as load_certificate
     from pacbandits.proofs import save_certificate as save_certificate
@@ -188,10 +195,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "experiment.protocol_files": ("read_protocol",),
     "exports": (
         "DeployedPolicy",
+        "to_flags",
+        "to_javascript",
+        "to_json_logic",
         "to_python",
         "to_rules",
         "to_sql",
     ),
+    "learner": ("PolicyLearner",),
     "logs": (
         "from_open_bandit",
         "open_contexts",
@@ -201,10 +212,12 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "planning": (
         "Affordable",
         "Assumptions",
+        "GainPlan",
         "Limits",
         "Quantiles",
         "StudyPlan",
         "Traffic",
+        "load_gain_plan",
         "load_plan",
         "plan",
         "save_plan",
@@ -236,6 +249,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "problems.built_in": ("built_in",),
     "problems.scenarios": ("Scenario",),
+    "progress": ("show_progress",),
     "proofs": (
         "Proof",
         "load_certificate",
@@ -324,6 +338,7 @@ __all__ = [
     "ExperimentResult",
     "Exploration",
     "Finite",
+    "GainPlan",
     "Gaussian",
     "Given",
     "GuardrailRule",
@@ -345,6 +360,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyClass",
+    "PolicyLearner",
     "Problem",
     "Proof",
     "Quantiles",
@@ -381,6 +397,7 @@ __all__ = [
     "learn_class",
     "list_experiments",
     "load_certificate",
+    "load_gain_plan",
     "load_plan",
     "load_policies",
     "load_problem",
@@ -402,8 +419,12 @@ __all__ = [
     "save_plan",
     "save_problem",
     "save_state",
+    "show_progress",
     "solve_design",
     "solve_large_design",
+    "to_flags",
+    "to_javascript",
+    "to_json_logic",
     "to_python",
     "to_rules",
     "to_sql",

@@ -52,7 +52,8 @@ from pacbandits.records.metrics import (
     with_guarded,
 )
 from pacbandits.report.figures import draw_result
-from pacbandits.report.result_report import report_html, write_report
+from pacbandits.report.html import render_notebook
+from pacbandits.report.result_report import result_document, write_report
 from pacbandits.report.summary import Summary, summarise
 from pacbandits.rewards import RewardModel
 from pacbandits.schema import Json
@@ -203,7 +204,7 @@ class Result:
         return f"Result of {self.source}:\n{self.answer}"
 
     def _repr_html_(self) -> str:
-        return report_html(self.summary())
+        return render_notebook(result_document(self.summary()))
 
 
 def certify(

@@ -1,4 +1,4 @@
-"""Report the progress of long computations, one line of text at a time.
+"""Report the progress of long computations, one line of text at a time; show results in notebooks.
 
 Most functions take a callback as an argument. Code too deep to be passed one uses a context variable: `heard_by` sets
 the callback, and `count_aloud` reports to it.
@@ -6,13 +6,16 @@ the callback, and `count_aloud` reports to it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from threading import Lock
 from time import monotonic
 
 from pacbandits.checks import function
+from pacbandits.errors import one_line
 
 Progress = Callable[[str], None]
 
@@ -75,3 +78,46 @@ def count_aloud(what: str, count: int) -> Callable[[], None]:
 
 def _nothing() -> None:
     """Report nothing."""
+
+
+# Notebooks: a result as a document, and a line of progress below the cell.
+
+
+class Displayed:
+    """A result that a notebook shows as a document."""
+
+    def _repr_html_(self) -> str:
+        # Documents stand above all results in the layers, and are imported only when a notebook asks for one.
+        return import_module("pacbandits.report").to_html(self)
+
+
+@contextmanager
+def show_progress() -> Generator[Progress]:
+    """Show progress on one line while this context lasts: below the cell in a notebook, or in a terminal.
+
+    It yields the function to pass as `progress`. If standard error is a file or a pipe, nothing is shown.
+
+    >>> import pacbandits as pb
+    >>> with pb.show_progress() as progress:
+    ...     progress("certifying 60,000 interactions")
+    """
+    with ExitStack() as stack:
+        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        if shell is not None and hasattr(shell, "kernel"):
+            line = import_module("IPython.display").display({"text/plain": ""}, raw=True, display_id=True)
+            update: Progress = lambda text: line.update({"text/plain": text}, raw=True)  # noqa: E731
+            stack.callback(update, "")
+        elif sys.stderr.isatty():
+            console = import_module("rich.console").Console(stderr=True, markup=False, emoji=False)
+            update = stack.enter_context(console.status("")).update
+        else:
+            update = silent
+        doing = ""
+
+        def tell(text: str) -> None:
+            nonlocal doing
+            doing = one_line(text)
+            update(doing)
+
+        stack.enter_context(heard_by(lambda text: update(f"{doing} ({one_line(text)})")))
+        yield tell

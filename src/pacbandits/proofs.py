@@ -7,6 +7,7 @@ the user's own is only named in the file, and must be passed again.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
+from pacbandits.certificate.claim import check_format
 from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
@@ -28,6 +30,7 @@ from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class, check_memory
 from pacbandits.policies.registry import describe_class, load_policies, same_class
+from pacbandits.progress import Displayed
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
 from pacbandits.records import Chosen, Contexts, Log, check_log
@@ -78,7 +81,7 @@ KINDS: dict[str, CertificateKind] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class Proof(Displayed):
     """The content of a certificate file.
 
     certificate: the claim.
@@ -415,9 +418,13 @@ def load_certificate(path: str | Path, policies: PolicyClass | None = None) -> P
         check_class(policies)
     value = read_json(path)
     given = cast(Json, value) if isinstance(value, dict) else {}
-    kind = KINDS.get(str(given.get("kind")))
+    called = str(given.get("kind"))
+    kind = KINDS.get(called)
+    if kind is None and re.fullmatch("pacbandits [a-z ]*certificate", called):
+        raise InputError(f"{plain(path)} is a '{called}', which this version does not know; upgrade pacbandits")
     if kind is None:
         raise InputError(f"{plain(path)} is not a pacbandits certificate")
+    check_format(given)
     reading = ReadingOptions.from_json(given.get("reading", {})).to_json()
     certificate = kind.claim.from_json(given, policies)
     chosen = class_from_json(given.get("class"), policies)

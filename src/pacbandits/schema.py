@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from pacbandits.checks import finite, is_real, is_whole, read_rate
 from pacbandits.errors import InputError, plain
+from pacbandits.version import __version__
 
 # Checks of values from untrusted JSON: each returns a value of the right type or raises InputError. Nothing is coerced:
 # 3000.5 is not an integer, 1 is not a boolean, "3" is not a number. Limits are checked before anything is built from a
@@ -25,6 +26,7 @@ Row = TypeVar("Row", bound=tuple[float, ...])
 MAX_TEXT_CHARACTERS = 10_000
 MAX_ITEMS = 2**23
 MAX_WHOLE_NUMBER = 2**53  # beyond it a double skips integers
+MAX_FORMAT_DIGITS = 9
 
 
 def check_characters(text: str, *, name: str) -> None:
@@ -280,6 +282,36 @@ class Fields:
     def fields(self, name: str, *, of: str) -> Fields:
         """Return the fields of an object within this one."""
         return Fields.read(self[name], of=of)
+
+
+def newer_format(what: str, number: int, *, latest: int) -> InputError:
+    """Return the error for a file of a later format than this version reads; what: the file, as in "the plan"."""
+    return InputError(
+        f"{what} has format {number}, and pacbandits {__version__} reads formats up to {latest}: it was made by a "
+        "newer version; upgrade pacbandits"
+    )
+
+
+def format_text(name: str, number: int) -> str:
+    """Return what a file says under "format": "pacbandits plan 1"."""
+    return f"pacbandits {name} {number}"
+
+
+def read_format(given: Mapping[str, object], name: str, *, latest: int, unnumbered: int | None = None) -> int:
+    """Return the number that a file says under "format"; raise InputError for another kind of file or a later number.
+
+    name: as for `format_text`. unnumbered: the format of files that say none; None if every file must say one.
+    """
+    if unnumbered is not None and "format" not in given:
+        return unnumbered
+    found = given.get("format")
+    digits = found.removeprefix(f"pacbandits {name} ") if isinstance(found, str) else ""
+    if not (digits.isascii() and digits.isdigit() and digits[0] != "0" and len(digits) <= MAX_FORMAT_DIGITS):
+        said = "" if found is None else f", got {described(found)}"
+        raise InputError(f"this is not a pacbandits {name}: its format must be '{format_text(name, latest)}'{said}")
+    if int(digits) > latest:
+        raise newer_format(f"the {name}", int(digits), latest=latest)
+    return int(digits)
 
 
 def _even(rows: list[Row], *, name: str) -> list[Row]:

@@ -18,7 +18,6 @@ from pacbandits.benchmark.suites import SUITES
 from pacbandits.complexity import measure
 from pacbandits.problems import load_problem
 from pacbandits.report.benchmark.separation import separation_figures, separation_tables
-from pacbandits.report.figures import pyplot
 from tests.benchmark.hand_made import made
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
@@ -187,7 +186,6 @@ def test_tables_and_figures_show_every_curve_and_both_bounds():
     assert ["◂" in cell for cell in growth.rows[1]] == [False, False, False, False, True, False]
     (figure,) = separation_figures(rows)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    pyplot().close(figure)
     assert len(labels) == 4
     assert labels[0].startswith("exp4  1.7")  # the steepest first
 
@@ -199,7 +197,6 @@ def test_an_m_that_is_not_reached_is_marked_among_interactions_alone():
         [at for line in axis.lines if line.get_marker() == "2" for at in line.get_xydata().tolist()]
         for axis in figure.axes
     ]
-    pyplot().close(figure)
     assert marked == [[[32.0, 1e8]], []]
 
 

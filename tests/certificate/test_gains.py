@@ -29,6 +29,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Log, Metric, Ratio
+from pacbandits.records.log import NOT_IN
 from pacbandits.records.metrics import read_guardrail
 from pacbandits.records.row_order import COUNTED_ROWS
 from pacbandits.report.document import Intervals, Section
@@ -525,6 +526,43 @@ def test_a_ratio_and_a_stream_are_refused_for_guardrails():
     request = Request(policies="trees:depth=0", control="today", guardrails=(read_guardrail("harm <= control"),))
     with pytest.raises(InputError, match=r"harm.*leave out engine"):
         certify_rows(LogSource(log), request, engine=Local("stream"))
+
+
+def late(rounds):
+    """A log whose last rewards are mostly pending, in so many rounds; a few first rows prove more than all do."""
+    rng, n = np.random.default_rng(0), 500
+    actions, number = rng.integers(0, 2, n), np.minimum(np.arange(n) // 400, rounds - 1)
+    rewards = (rng.random(n) < np.where(actions == 1, 0.9, 0.1)).astype(float)
+    rewards[400:][rng.random(100) < 0.9] = np.nan
+    return Log.of(
+        Contexts.of(rng.random((n, 1))),
+        actions=actions,
+        rewards=rewards,
+        propensities=np.full((n, 2), 0.5),
+        rounds=number,
+        known=np.where(np.isnan(rewards), NOT_IN, number + 1),
+        metrics=["returned"],
+        metric_values=rng.integers(0, 2, (n, 1)),
+    )
+
+
+def test_a_guardrail_is_tested_or_it_is_said_that_it_cannot_be():
+    """It is never left out because rows without a gain prove a smaller distance from the best."""
+    log, rail = late(rounds=2), (read_guardrail("returned <= control + 0.9"),)
+    asked = {"policies": pb.load_policies("trees:depth=0", log.contexts, n_actions=2), "control": "0"}
+    without = certify_rows(log, Request(**asked)).certificate
+    assert (without.rows, without.improvement) == (400, None)
+    made = certify_rows(log, Request(**asked, guardrails=rail)).certificate
+    assert made.rows == 500
+    assert made.improvement is not None
+    assert made.improvement.guardrails == rail
+    for other, options, said in (
+        (late(rounds=1), {}, "'returned <= control [+] 0.9' cannot be tested: .* more rounds"),
+        (log, {"improve": False}, "none was asked for"),
+        (log, {"single": True}, "single proves no gain"),
+    ):
+        with pytest.raises(InputError, match=said):
+            certify_rows(other, Request(**asked, **options, guardrails=rail))
 
 
 def test_the_order_of_rows_depends_on_metrics_too():

@@ -169,7 +169,8 @@ def test_every_kind_of_policy_acts_as_it_does_in_python(run, save, tmp_path):
 @pytest.mark.thorough
 def test_exports_need_no_table(run, save, people, tmp_path, named):
     proof = save(TREE)
-    files = {name: tmp_path / f"policy.{name}" for name in ("sql", "python", "rules")}
+    kinds = ("sql", "python", "rules", "javascript", "json-logic", "flags")
+    files = {name: tmp_path / f"policy.{name}" for name in kinds}
     code, out, err = run("apply", proof, *(word for name, path in files.items() for word in (f"--{name}", path)))
     assert (code, out, err) == (0, "", "")
     base = sqlite3.connect(":memory:")
@@ -180,6 +181,12 @@ def test_exports_need_no_table(run, save, people, tmp_path, named):
     exec(files["python"].read_text(), space)
     assert space["choose"]({"age": 20, "device": "phone"}) == "plain"
     assert json.loads(files["rules"].read_text())["else"] == "plain"
+    assert files["javascript"].read_text().startswith("// choose(row, draw)")
+    assert json.loads(files["json-logic"].read_text())["if"][-1] == "plain"
+    assert json.loads(files["flags"].read_text())["policy"]["defaultValue"] == "plain"
+    named = ("--flags", "-", "--flag-system", "flagd", "--flag", "email")
+    assert json.loads(run("apply", proof, *named)[1])["flags"]["email"]["defaultVariant"] == "plain"
+    assert "is not known here" in run("apply", proof, "--flags", "-", "--flag-system", "other")[2]
     for name, path in files.items():
         assert run("apply", proof, f"--{name}", "-")[:2] == (0, path.read_text())
     assert run("apply", proof, people, "--json", "--sql", files["sql"])[0] == 0
@@ -195,6 +202,9 @@ def test_exports_of_a_lottery(run, save):
     assert code == 0
     assert "WHEN (u) < 0.25 THEN CASE" in out
     assert "def choose(row, draw=None)" in run("apply", proof, "--python", "-")[1]
+    for name in ("--json-logic", "--flags"):
+        assert "--draw NAME" in run("apply", proof, name, "-")[2]
+        assert '"u"' in run("apply", proof, name, "-", "--draw", "u")[1]
     assert [one["below"] for one in json.loads(run("apply", proof, "--rules", "-")[1])["lottery"]] == [0.25, 1.0]
 
 

@@ -29,6 +29,9 @@ epsilon = 0.4
 seed = 17
 holdout = 0.1
 rehearsal = true
+control = "standard"
+metrics = ["returned", ["minutes", 0, 600]]
+guardrails = ["returned <= control + 0.1"]
 [guardrail]
 name = "complaint"
 most = 0.3
@@ -78,7 +81,16 @@ def test_from_a_file_to_a_certified_policy(run, at):
     assert got["status"]["state"] == "certified"
     assert got["truth"]["distance"] <= 0.4
     code, out, _ = run("experiment", "status", "checkout")
-    for words in ("is certified", "got discount", "complaint, all", "held out, always standard", made.seal().head):
+    assert len(got["status"]["metrics"]) == 2
+    for words in (
+        "is certified",
+        "got discount",
+        "metrics returned minutes",
+        "'returned <= control + 0.1'",
+        "complaint, all",
+        "held out, always standard",
+        made.seal().head,
+    ):
         assert words in " ".join(out.split())
     code, out, _ = run("experiment", "list", "--json")
     assert [one["name"] for one in json.loads(out)] == ["checkout"]
@@ -87,6 +99,8 @@ def test_from_a_file_to_a_certified_policy(run, at):
     code, out, _ = run("experiment", "export", "checkout", "record.parquet", "--certificate", "proof.json")
     assert code == 0
     assert "pacbandits verify proof.json record.parquet" in out
+    how = "certify record.parquet --policies trees:depth=1 --control standard --guardrail 'returned <= control + 0.1'"
+    assert f"its guardrails are proven by: pacbandits {how}" in " ".join(out.split())
     code, out, err = run("verify", "proof.json", "record.parquet")
     assert (code, err) == (0, "")
     assert out.startswith("good: ")

@@ -251,7 +251,7 @@ def test_a_trial_is_started_from_a_plan_and_compared_with_it(run, customers, sce
     for words, options in (
         ("no scenario 'winnner'", ("run", kept, "--scenario", "winnner")),
         ("--scenario needs a plan", ("run", "trees", "--scenario", "winner")),
-        ("is not a plan", ("run", scenarios.with_suffix(".json"))),
+        ("is not a pacbandits plan", ("run", scenarios.with_suffix(".json"))),
     ):
         scenarios.with_suffix(".json").write_text('{"format": "else"}')
         code, _, err = run(*options)
@@ -287,3 +287,56 @@ def test_the_effect_stands_first_and_several_are_told(command, customers):
     assert "certify FILE" in flat(out)
     assert "5.5 % (+10 %)" in out
     assert "6.5 % (+30 %)" in out
+
+
+GAIN = ("--actions", 2, "--policies", "trees:depth=0", "--baseline", "20%", "--effect", "+40%", "--quick")
+
+
+def test_a_plan_for_a_gain_in_words_and_as_json(run, customers, tmp_path):
+    code, out, err = run("plan", customers, *GAIN, "--improve-on", "control", "--traffic", "200/week", "--budget", 900)
+    assert code == 0, err
+    words = flat(out)
+    assert words.startswith("Supposed: a better action raises the mean reward from 20 %, under the control, to 28 %")
+    assert "To prove a gain over the control (action 0) with 95 % confidence in 80 % of tests takes about" in words
+    assert "An ordinary A/B test of the same power takes about 700 rows" in words
+    assert "times as many" in words
+    assert "With 900 rows the chance to prove a gain is" in words
+    out_file = tmp_path / "gain.json"
+    code, out, err = run("plan", customers, *GAIN, "--improve-on", 1, "--power", "90%", "--json", "--out", out_file)
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["improve_on"], found["power"], found["simulated"]) == (1, 0.9, False)
+    assert found["ratio"] == pytest.approx(found["rows"] / found["ordinary_test_rows"])
+    assert [one["effect"] for one in found["by_effect"]] == pytest.approx([0.04, 0.08, 0.12])
+    assert json.loads(out_file.read_text())["answer"]["rows"] == found["rows"]
+    code, _, err = run("run", out_file)
+    assert code == 2
+    assert "this plan is to prove a gain" in flat(err)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--improve-on", "email"), "--improve-on 'email' is not an action; give its number, from 0"),
+        (("--improve-on", 7), "--improve-on must be"),
+        (("--improve-on", 1, "--control", 0), "--improve-on '1' and --control name two actions, and are one"),
+        (("--improve-on", "control", "--epsilon", 0.1), "--epsilon 0.1 is for a plan to find the best policy"),
+        (("--epsilon", 0.1, "--power", 0.9), "--power is for a plan to prove a gain; add --improve-on control"),
+        (("--improve-on", "control", "--keep", "kept"), "--keep stores simulated trials"),
+    ],
+)
+def test_slips_in_a_plan_for_a_gain_are_told(run, customers, options, words):
+    code, _, err = run("plan", customers, *GAIN, *options)
+    assert code == 2
+    assert words in flat(err)
+
+
+@pytest.mark.thorough
+def test_a_pilot_needs_its_control_by_name(run, pilot):
+    asked = ("plan", pilot, "--action", "arm", "--reward", "cured", "--policies", "trees:depth=0", "--quick")
+    code, _, err = run(*asked, "--improve-on", "control")
+    assert code == 2
+    assert "--improve-on control needs the control; say which action it is with --control (new, old)" in flat(err)
+    code, out, err = run(*asked, "--improve-on", "control", "--control", "old")
+    assert code == 0, err
+    assert "over the control (old)" in flat(out)

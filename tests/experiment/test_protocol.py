@@ -68,8 +68,12 @@ def test_contexts_and_classes_that_are_not_those_named_are_refused():
     other = protocol(policies="trees:depth=0").to_json()["policies"]["class"]
     with pytest.raises(InputError, match="class is not the one"):
         ExperimentProtocol.from_json(stored | {"policies": stored["policies"] | {"class": other}}, contexts=people())
-    with pytest.raises(InputError, match="no protocol"):
-        ExperimentProtocol.from_json({"format": "another"}, contexts=people())
+    for said, words in (
+        ("another", "not a pacbandits experiment"),
+        ("pacbandits experiment 9", "upgrade pacbandits"),
+    ):
+        with pytest.raises(InputError, match=words):
+            ExperimentProtocol.from_json({"format": said, "more": 1}, contexts=people())
 
 
 def test_every_field_changes_the_digest_and_the_seed_only_by_its_hash():

@@ -29,6 +29,9 @@ algorithm = "uniform"
 visits = "each"
 unknown_labels = "missing"
 standard = "discount"
+control = "discount"
+metrics = ["returned", ["minutes", 0, 600], "revenue/orders 0 500 0 20"]
+guardrails = ["returned <= control + 1 point", "minutes >= control * 0.98"]
 holdout = 0.1
 features = ["age", "country"]
 [late]
@@ -66,6 +69,8 @@ def test_every_field_is_read(folder):
     assert (made.standard, made.holdout, made.round_hours, made.unknown_labels) == ("discount", 0.1, 24, "missing")
     assert (made.late.rule, made.late.window_seconds, made.late.missing) == ("window", 36 * 3600, 0.5)
     assert made.guardrail is not None
+    assert [one.spelt for one in made.metrics] == ["returned", "minutes 0 600", "revenue/orders 0 500 0 20"]
+    assert [one.spelt for one in made.guardrails] == ["returned <= control + 1%", "minutes >= control * 0.98"]
     assert (made.guardrail.name, made.guardrail.most, made.guardrail.false_alarms) == ("complaint", 0.02, 0.001)
 
 
@@ -89,6 +94,11 @@ def test_every_field_is_read(folder):
         (SHORT + "[late]\nrul = 'window'", "did you mean 'rule'"),
         (SHORT + "[rounds]\nhours = 24\ndelta = 0.1", "above the first .table."),
         (SHORT + "[guardrail]\nname = 'x'", "'most' of .guardrail. is missing"),
+        (SHORT + "metrics = 3", "'metrics' must be a list"),
+        (SHORT + "metrics = [{name = 'x'}]", "a metric is a column and its range"),
+        (SHORT + "metrics = ['returned']\nguardrails = ['retruned <= control']", "'returned'"),
+        (SHORT + "guardrails = [3]", "a guardrail must be text"),
+        (SHORT + "control = 'discout'", "control is 'discout', which is no action"),
         (SHORT + "x = [", "is not TOML"),
     ],
 )
@@ -137,6 +147,7 @@ def test_a_plan_says_what_it_says(tmp_path):
     assert made.plan.days[0] == pytest.approx(plan.samples["coda"].median / 100)
     assert made.plan.plain_trial == pytest.approx(plan.samples["uniform"].median)
     assert made.contexts.ids is None
+    assert read_protocol(write(tmp_path, f'{words}control = "a"')).standard == "a"
     for more, said in (("epsilon = 0.1", "plan again"), ("features = ['age']", "another plan")):
         with pytest.raises(InputError, match=said):
             read_protocol(write(tmp_path, words + more))

@@ -53,6 +53,7 @@ WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
 AUDIT = "experiment/audit.py"
 FORGING, ATTACKS, AUDITING = (f"experiment/test_{name}.py::test_" for name in ("forging", "attacks", "auditing"))
+SEALED_METRICS = "experiment/test_metrics.py::test_"
 SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
 SUMMED_ROWS = "certificate/summed/test_arrangement.py::test_"
 SUMMED_PAST = f"{SUMMED_LEADING}leaders_and_models_are_of_earlier_rounds_alone"
@@ -643,7 +644,7 @@ PAST = (
     Mutant(
         "the recommended policy has all of δ",
         "certificate/certify.py",
-        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))",
+        "part = LEADERS_PART * recommended_part(control=kept, candidates=len(improvement.candidates))",
         "part = LEADERS_PART",
         f"{GAINS}parts_of_delta_are_fixed_beforehand_and_sum_to_it",
     ),
@@ -1905,6 +1906,27 @@ EXPERIMENTS = (
         "if (choose(record.propensities, drawn[:, ACTION]) != record.actions).any():",
         "if record.seed < 0:",
         f"{ATTACKS}actions_that_were_chosen_are_found_once_the_seed_is_known",
+    ),
+    Mutant(
+        "metrics may be reported after their rewards",
+        AUDIT,
+        "if (own.sequence != due).any() or ((own.at",
+        "if ((own.at",
+        f"{SEALED_METRICS}metrics_without_their_rewards_or_of_another_protocol_are_found_out",
+    ),
+    Mutant(
+        "metrics of the log are not compared with those reported",
+        AUDIT,
+        "if told is not None and not np.allclose(raw[record.counted], told,",
+        "if told is None and not np.allclose(raw[record.counted], told,",
+        f"{SEALED_METRICS}metrics_that_were_altered_are_found_out",
+    ),
+    Mutant(
+        "metrics count though their reward came too late",
+        "experiment/assignments.py",
+        "past = over and kind != GUARDRAIL",
+        "past = over and kind == REWARD",
+        f"{SEALED_METRICS}metrics_of_a_missing_reward_are_0_or_nearest_to_it",
     ),
     Mutant(
         "draws are of rows whatever the protocol says",

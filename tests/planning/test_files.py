@@ -10,7 +10,7 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.planning import Traffic, load_plan, save_plan
-from pacbandits.planning.scenario_files import read_scenarios
+from pacbandits.planning.plan_files import read_scenarios
 from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.trees import Trees
 from pacbandits.problems.pilots import PilotEffects
@@ -154,7 +154,7 @@ def test_a_plan_that_was_altered_is_refused(tmp_path, change):
 def test_what_is_no_plan_is_refused(tmp_path):
     other = tmp_path / "other.json"
     other.write_text("{}")
-    with pytest.raises(InputError, match="this is not a plan"):
+    with pytest.raises(InputError, match="this is not a pacbandits plan"):
         load_plan(other)
     with pytest.raises(InputError, match=r"none\.json"):
         load_plan(tmp_path / "none.json")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
 
 import pacbandits as pb
 from pacbandits.paper.coda import CodaPaper
@@ -69,6 +72,12 @@ def by_name(*, epsilon: object, delta: object) -> object:
     return pb.make_algorithm("coda", pb.Setting(stumps(), epsilon, delta, pb.RewardBounds()))
 
 
+def _learnt(**options: Any) -> Any:
+    """The actions that an estimator predicts for the rows it was fitted on."""
+    rows = pd.DataFrame({"age": log().contexts.features[:, 0]})
+    return pb.PolicyLearner(**options).fit(rows, log().actions, log().rewards).predict(rows)
+
+
 ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
     "run": lambda: Call(
         pb.run,
@@ -99,6 +108,16 @@ ALGORITHM_CALLS: dict[str, Callable[[], Call]] = {
         optional=("model", "epsilon", "restrictions"),
         beyond={**ASKED_BEYOND, "epsilon": (-0.1, 1e-200)},
         called={"log": "log|file"},
+    ),
+    "PolicyLearner": lambda: Call(
+        _learnt,
+        {"policies": stumps(), **ASKED, "split": "uniform", "clip": False, "ordered": False, "shuffle": False}
+        | {"single": True, "random_state": 0},
+        {**ASKED_KINDS, "split": "text", "reward_range": "span", "random_state": "whole"}
+        | dict.fromkeys(("ordered", "shuffle", "single", "clip"), "flag"),
+        optional=("epsilon", "reward_range"),
+        beyond={**ASKED_BEYOND, "epsilon": (-0.1, 1e-200), "random_state": (-1,), "split": ({}, {"0": 0.5})},
+        called={"random_state": "seed|random_state"},
     ),
     "evaluate": lambda: Call(
         pb.evaluate,

@@ -13,10 +13,19 @@ from tests.public.things import people, stumps
 STATED = {"n_actions": 2, "policies": stumps(), "epsilon": 0.2, "delta": 0.1, "baseline": 0.3, "simulated": False}
 
 
+GAIN_STATED = {"n_actions": 2, "policies": stumps(), "improve_on": 0, "baseline": 0.3, "simulated": False}
+
+
 @cache
 def made() -> pb.StudyPlan:
     """A plan without simulation."""
     return pb.plan(people(), **STATED)
+
+
+@cache
+def gain_made() -> pb.GainPlan:
+    """A plan to prove a gain, without simulation."""
+    return pb.plan(people(), **GAIN_STATED)
 
 
 PLANNING_CALLS: dict[str, Callable[[], Call]] = {
@@ -68,6 +77,18 @@ PLANNING_CALLS: dict[str, Callable[[], Call]] = {
         },
         called={"contexts": "data frame", "n_actions": "actions", "policies": "polic", "reward_range": "range"},
     ),
+    "plan (for a gain)": lambda: Call(
+        pb.plan,
+        {"contexts": people(), **GAIN_STATED, "power": 0.8, "effect": 0.4},
+        {"improve_on": "whole", "power": "number", "effect": "number"},
+        optional=("effect", "improve_on"),
+        beyond={"improve_on": (-1, 2), "power": (0, 1), "effect": (0, 0.8)},
+        called={"improve_on": "improve_on"},
+    ),
+    "GainPlan.chance": lambda: Call(gain_made().chance, {"rows": 300.0}, {"rows": "number"}, beyond={"rows": (-1,)}),
+    "GainPlan.rows_for": lambda: Call(
+        gain_made().rows_for, {"share": 0.8}, {"share": "number"}, beyond={"share": (0, 1)}
+    ),
     "StudyPlan.affordable": lambda: Call(
         made().affordable, {"budget": 3000}, {"budget": "whole", "progress": "function"}, optional=("progress",)
     ),
@@ -83,15 +104,23 @@ PLANNING_CALLS: dict[str, Callable[[], Call]] = {
             "scenarios": (pb.Scenario("winner", 0.4),),
             "control": 0,
             "seed": 1,
+            "power": 0.8,
         },
         {
             **dict.fromkeys(("people", "policies", "outcome", "traffic"), "record"),
-            **dict.fromkeys(("epsilon", "delta"), "number"),
+            **dict.fromkeys(("epsilon", "delta", "power"), "number"),
             **dict.fromkeys(("control", "seed"), "whole"),
             "scenarios": "list",
         },
-        optional=("traffic",),
-        beyond={"epsilon": (0, 1), "delta": (0, 1), "control": (-1, 2), "seed": (-1,), "scenarios": ((),)},
+        optional=("traffic", "power"),
+        beyond={
+            "epsilon": (0, 1),
+            "delta": (0, 1),
+            "power": (0, 1),
+            "control": (-1, 2),
+            "seed": (-1,),
+            "scenarios": ((),),
+        },
         called={"scenarios": "scenario", "people": "people|contexts"},
     ),
     "Scenario": lambda: Call(
@@ -135,6 +164,13 @@ PLANNING_CALLS: dict[str, Callable[[], Call]] = {
         {"path": "path", "plan": "record"},
         beyond={"path": ("plan.txt", "nowhere/plan.json")},
         called={"path": "path|plan|JSON|name"},
+    ),
+    "load_gain_plan": lambda: Call(
+        pb.load_gain_plan,
+        {"path": "gain.json"},
+        {"path": "path"},
+        beyond={"path": ("nowhere.json", "clicks.csv")},
+        called={"path": "path|nowhere|clicks|plan"},
     ),
     "load_plan": lambda: Call(
         pb.load_plan,

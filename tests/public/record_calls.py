@@ -292,4 +292,25 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         optional=("actions",),
         beyond={"actions": (["one"],)},
     ),
+    "to_javascript": lambda: Call(
+        pb.to_javascript,
+        {"policy": lottery(), "actions": ["one", "two"]},
+        {"policy": "record", "actions": "list", "dates": "list"},
+        optional=("actions",),
+        beyond={"actions": (["one"],)},
+    ),
+    "to_json_logic": lambda: Call(
+        pb.to_json_logic,
+        {"policy": lottery(), "actions": ["one", "two"], "draw": "u"},
+        {"policy": "record", "actions": "list", "draw": "text"},
+        optional=("actions",),
+        beyond={"actions": (["one"],), "draw": ("", " ", "a.b", "$u")},
+    ),
+    "to_flags": lambda: Call(
+        pb.to_flags,
+        {"policy": lottery(), "actions": ["one", "two"], "draw": "u"},
+        {"policy": "record", "actions": "list", "draw": "text", "name": "text", "system": "text"},
+        optional=("actions",),
+        beyond={"actions": (["one"],), "draw": ("", "a.b"), "name": ("",), "system": ("", "launchdarkly")},
+    ),
 }

@@ -11,7 +11,7 @@ import pacbandits as pb
 from tests.public.algorithm_calls import ALGORITHM_CALLS
 from tests.public.class_calls import CLASS_CALLS
 from tests.public.experiment_calls import EXPERIMENT_CALLS
-from tests.public.planning_calls import PLANNING_CALLS
+from tests.public.planning_calls import PLANNING_CALLS, gain_made
 from tests.public.record_calls import RECORD_CALLS
 
 CALLS = {**ALGORITHM_CALLS, **CLASS_CALLS, **EXPERIMENT_CALLS, **PLANNING_CALLS, **RECORD_CALLS}
@@ -24,7 +24,7 @@ RESULTS = {
     *("RealizableCertificate", "RealizableComplexity", "Run", "Solution", "Verdict"),
 }
 PROTOCOLS = {"Algorithm", "Policy", "PolicyClass"}
-EMPTY = {"Bernoulli", "InputError", "__version__"}
+EMPTY = {"Bernoulli", "InputError", "__version__", "show_progress"}
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +38,8 @@ def prepare(name):
     """The call, after the one that writes what it reads."""
     if name in ("load_certificate", "load_plan", "load_state"):
         CALLS[name.replace("load", "save")]()()
+    if name == "load_gain_plan":
+        pb.save_plan("gain.json", gain_made())
     return CALLS[name]()
 
 

@@ -72,10 +72,10 @@ class Visitors:
             if before[:2] != (made["id"], made["action"]):
                 self.faults.append(f"{unit} has two actions: {before} and {made}")
         reward = float(number % 7 < 2 + 4 * (made["action"] == "discount"))
-        told = self._post(connection, "rewards", {"assignment": made["id"], "reward": reward})
-        if told is not None:
+        told = {"reward": reward, "metrics": {"returned": float(number % 2)}}
+        if self._post(connection, "rewards", {"assignment": made["id"], **told}) is not None:
             with self._lock:
-                self.rewarded[made["id"]] = reward
+                self.rewarded[made["id"]] = told
 
     def _post(self, connection, word, body):
         headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
@@ -97,8 +97,8 @@ def check_nothing_lost(database, visitors, folder, *, name="checkout"):
         for unit, (id, action, context) in visitors.assigned.items():
             again = experiment.assign(context, unit=unit)
             assert (again.id, again.action, again.new) == (id, action, False), unit
-        for id, reward in visitors.rewarded.items():
-            assert experiment.record(id, reward=reward).outcome == "repeated", id
+        for id, told in visitors.rewarded.items():
+            assert experiment.record(id, **told).outcome == "repeated", id
         for _ in range(3):  # look at all that came; where that was enough, the next one deploys
             experiment.advance(at_once=True)
         experiment.export(folder / "now.parquet", look=0)

@@ -20,7 +20,7 @@ def kill_often(database, visitors, *options, kills, longest_seconds, seed):
     visitors.addresses[:] = [server.address for server in servers]
     try:
         with Client(servers[0].address, ADMIN) as client:
-            client.create(protocol(epsilon=0.25))
+            client.create(protocol(epsilon=0.25, metrics=["returned"]))
         with visitors:
             for count in range(kills):
                 before = len(visitors.rewarded)

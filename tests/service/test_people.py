@@ -112,6 +112,26 @@ def test_a_reward_after_its_window_is_gone_alone_and_late_among_others(service, 
     assert service.get("/experiments/windowed").json()["rewards"]["late"] == 3
 
 
+def test_metrics_come_with_the_reward(service):
+    measured = {
+        "metrics": ["returned", ["minutes", 0, 600]],
+        "guardrails": ["returned <= control"],
+        "control": "discount",
+    }
+    service.create(name="measured", **measured)
+    id, at = service.assign("m", name="measured")["id"], "/experiments/measured/rewards"
+    told = {"assignment": id, "reward": 1, "metrics": {"returned": 0, "minutes": 12.5}}
+    before = service.records("measured")
+    assert refused(service.post(at, {"assignment": id, "reward": 1}), 422, "metric 'returned' is missing")
+    assert refused(service.post(at, told | {"metrics": {"returned": 0, "minutes": 601}}), 422, "outside")
+    assert service.records("measured") == before
+    assert [service.post(at, told).json()["outcome"] for _ in range(2)] == ["recorded", "repeated"]
+    assert refused(service.post(at, told | {"metrics": {"returned": 1, "minutes": 12.5}}), 409, "metric 'returned'")
+    assert service.records("measured") == before + 3
+    status = service.get("/experiments/measured").json()
+    assert (status["standard"], status["guardrails"]) == ("discount", ["returned <= control"])
+
+
 def test_what_was_answered_is_in_the_database(service, tmp_path):
     """Another process would find it: nothing is kept in memory alone."""
     made = service.assign("durable")

@@ -1,7 +1,8 @@
-"""Make the files in this folder's x86_64/ and aarch64/, on a machine of that kind: python -m tests.stored.make.
+"""Make the frozen files of each format, in folders such as certificate_2/x86_64: python -m tests.stored.make.
 
-They are read, verified and compared on every machine. Files of a kind of machine are made anew on that kind alone.
-`python -m tests.stored.make database` makes those of databases/ for a new step of the schema; older ones never change.
+They are read, verified and compared on every machine, by all later versions. A file that was released never changes: a
+format with another number gets a folder of its own. `python -m tests.stored.make database` makes those of databases/
+for a new step of the schema.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import platform
 import re
 import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,8 +20,12 @@ from typing import Any
 import numpy as np
 
 import pacbandits as pb
-from pacbandits.certificate import Certificate
+from pacbandits.benchmark import results
+from pacbandits.certificate import Certificate, claim
+from pacbandits.experiment import exported_record
+from pacbandits.planning import plan_files
 from pacbandits.records.log import digest_log
+from pacbandits.trials import saved_state
 
 PROBLEM = "trivial:contexts=8,actions=3,gap=0.3"
 PEOPLE = 4000
@@ -54,20 +60,34 @@ def facts() -> dict[str, Any]:
     return {"digest of the log": digest_log(people()), "run": {"digest": digest, "samples": samples, "words": words}}
 
 
-def main(folder: Path) -> None:
-    """Write a log, its certificates, a sealed record with its certificate and a head noted down, and facts."""
+def store_certificates(folder: Path) -> None:
+    """Write a log, its certificate by sums and facts; and a certificate of each kind beside its log."""
+    from tests.fuzz.genuine import by_age, genuine
+    from tests.fuzz.genuine import people as customers
+    from tests.fuzz.genuine import play as experiment
+
+    log = people()
+    log.write(folder / "by_content.parquet")
+    pb.save_certificate(folder / "by_content.json", by_sums(log), pb.Trivial(8, 3))
+    written = {"machine": platform.machine(), **facts()}
+    (folder / "facts.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    for name in ("trees", "crossed", "realizable list", "asymptotic"):
+        one, path = genuine(name), folder / f"{name.replace(' ', '_')}.json"
+        pb.save_certificate(path, one.certificate, one.policies, contexts=one.contexts)
+        one.log.write(path.with_suffix(".parquet"))
+    log = experiment(customers(600), by_age, rounds=1)
+    log.write(folder / "gain.parquet")
+    pb.certify(log, "trees:depth=1", delta=0.1, control="0").save(folder / "gain.json")
+
+
+def store_record(folder: Path) -> None:
+    """Write the export of an experiment, its certificate, and a head noted down while it ran."""
     from tests.experiment.live import Played  # needs the service's packages
 
-    folder.mkdir(exist_ok=True)
-    log = people()
-    log.write(folder / "log.parquet")
-    policies = pb.Trivial(8, 3)
-    # certificate.json and by_sums.json are of the version that shuffled the numbers of rows, and never made again.
-    pb.save_certificate(folder / "by_content.json", by_sums(log), policies)
     with TemporaryDirectory() as place:
         played = Played(Path(place) / "e.db", {"epsilon": 0.25, "policies": "trees:depth=1"})
         played.day(100)
-        noted = played.experiment.seal().head
+        (folder / "head.txt").write_text(f"{played.experiment.seal().head}\n", encoding="utf-8")
         for _ in range(20):
             played.day(200)
             if played.advance()["state"] == "certified":
@@ -77,9 +97,52 @@ def main(folder: Path) -> None:
         played.experiment.export(folder / "export.parquet")
         sealed = played.experiment.protocol.policy_class
         played.experiment.close()
-    pb.save_certificate(folder / "export.json", Certificate.from_json(result.certificate), sealed)
-    written = {"machine": platform.machine(), "noted head": noted, **facts()}
-    (folder / "facts.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    pb.save_certificate(folder / "certificate.json", Certificate.from_json(result.certificate), sealed)
+
+
+def store_state(folder: Path) -> None:
+    """Write the state of a trial that has ended."""
+    problem = pb.load_problem("trivial:contexts=4,actions=3,gap=0.3")
+    pb.run(problem, epsilon=0.3, delta=0.1, rng=1, state=folder / "trial.state")
+
+
+def store_plan(folder: Path) -> None:
+    """Write a plan of two scenarios."""
+    from tests.planning.cases import by_hand
+    from tests.planning.test_files import QUICK, TRIALS
+
+    pb.save_plan(folder / "plan.json", by_hand(QUICK, TRIALS))
+
+
+def store_benchmark(folder: Path) -> None:
+    """Write a folder of results of three runs."""
+    from tests.benchmark.cases import TINY
+    from tests.benchmark.test_results import ROWS
+
+    made = results.Results(folder / "results")
+    with made.held():
+        made.describe(results.Description().with_suite(TINY))
+        made.add(ROWS)
+        made.compact()
+
+
+# What a folder is called, the number that the present version writes, and how its files are made.
+FORMATS: dict[str, tuple[int, Callable[[Path], None]]] = {
+    "certificate": (claim.FORMAT, store_certificates),
+    "record": (exported_record.FORMAT, store_record),
+    "state": (saved_state.FORMAT, store_state),
+    "plan": (plan_files.FORMAT, store_plan),
+    "benchmark": (results.FORMAT, store_benchmark),
+}
+
+
+def main() -> None:
+    """Write the files of each format that has none of this kind of machine."""
+    for name, (number, store) in FORMATS.items():
+        folder = FOLDER / f"{name}_{number}" / platform.machine()
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            store(folder)
 
 
 def store_database(folder: Path) -> str:
@@ -117,4 +180,4 @@ if __name__ == "__main__":
             f"note the head in tests/experiment/test_migrations.py: {store_database(FOLDER / 'databases')}\n"
         )
     else:
-        main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / platform.machine())
+        main()

@@ -57,7 +57,11 @@ DAMAGES = {
     ),
     "the future": (
         lambda path: execute(path, "PRAGMA user_version = 99"),
-        "has format 99, and this version reads format 6; finish it with the version that wrote it, or begin anew",
+        "reads formats up to 6: it was made by a newer version; upgrade pacbandits",
+    ),
+    "the past": (
+        lambda path: execute(path, "PRAGMA user_version = 5"),
+        "has format 5, and this version reads format 6; finish it with the version that wrote it, or begin anew",
     ),
     "another table": (
         lambda path: execute(path, "ALTER TABLE entries ADD COLUMN more"),

@@ -45,7 +45,7 @@ from pacbandits.complexity.measure import TooLongError, measure_in_time
 from pacbandits.errors import InputError
 from pacbandits.problems import Problem
 from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields, Json, json_text, read_json, text
+from pacbandits.schema import Fields, Json, format_text, json_text, read_format, read_json, text
 from pacbandits.version import __version__
 
 # Measure a case: ρ of the best design and of uniform exploration, and sample-complexity bounds.
@@ -209,7 +209,7 @@ def _plain(value: Any) -> Any:
 # The description of a folder of results: suites, commands and environments.
 
 
-FORMAT = "pacbandits benchmark 1"
+FORMAT = 1  # of the folder (docs/stability.md)
 MAX_SESSIONS = 1_000  # recorded at most
 PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 Key = tuple[str, str, str, int]  # of a task
@@ -318,7 +318,7 @@ class Description:
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
         return {
-            "format": FORMAT,
+            "format": format_text("benchmark", FORMAT),
             "version": self.version,
             "suites": [asdict(suite) for suite in self.suites.values()],
             "sessions": [asdict(session) for session in self.sessions],
@@ -328,8 +328,7 @@ class Description:
     def from_json(cls, value: object) -> Description:
         """Read what `to_json` wrote."""
         given = Fields.read(value, of="description of results")
-        if given.given.get("format") != FORMAT:
-            raise InputError(f"this describes no results of a benchmark: its format must be '{FORMAT}'")
+        read_format(given.given, "benchmark", latest=FORMAT)
         given.check_known(("format", "version", "suites", "sessions"))
         suites = [_suite(Fields.read(one, of="suite")) for one in given.items("suites")]
         sessions = [_session(Fields.read(one, of="session")) for one in given.items("sessions", most=MAX_SESSIONS)]

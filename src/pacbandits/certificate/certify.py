@@ -15,7 +15,7 @@ import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.certificate.alarms import look
-from pacbandits.certificate.certificate import MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate
+from pacbandits.certificate.certificate import MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate, Improvement
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
@@ -25,6 +25,7 @@ from pacbandits.certificate.conventions import (
     worth_leading,
 )
 from pacbandits.certificate.gains import improve_on
+from pacbandits.certificate.leaders import Leaders
 from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.arrangement import ByContent
@@ -47,7 +48,7 @@ from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, check_log
 from pacbandits.records.metrics import Guardrail
 from pacbandits.records.policy import check_chosen
-from pacbandits.rewards import RewardModel, check_model, first_model
+from pacbandits.rewards import RewardModel, check_model, first_model, lighter
 
 DEFAULT_CLASS = "trees:depth=2"
 DEFAULT_DELTA = 0.05
@@ -251,7 +252,15 @@ def certify_rows(
     else:
         assert engine is not None
         read, learnt = _survey_source(rows, request, engine=engine, limits=limits, warn=warn)
-    return certify_survey(read, learnt, request)
+    made = certify_survey(read, learnt, request)
+    if request.guardrails and made.certificate.improvement is None:
+        why = "no policy is chosen by rewards that are known before a later round; use a log with more rounds"
+        if not request.improve:
+            why = "it limits a policy by its gain over control, and none was asked for; ask for one, or leave it out"
+        elif request.single:
+            why = "--single proves no gain over control; leave it out"
+        raise InputError(f"guardrail '{plain(request.guardrails[0].spelt)}' cannot be tested: {why}")
+    return made
 
 
 def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurvey, LearntClass]:
@@ -309,22 +318,11 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     leaders, part = laid.leaders, delta_part(policies, led=laid.leaders is not None)
     improvement = None
     if control is not None and leaders is not None and not leaders.restarts:
-        candidates = {RULE: leaders}
-        if policies.budget == math.inf and not (learnt.learning is not None and learnt.learning.restricted):
-            candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=used, single=request.single)
-        improvement = improve_on(
-            read,
-            control,
-            candidates,
-            delta=delta,
-            spared=learnt.spared,
-            model=used,
-            guardrails=request.guardrails,
-        )
+        improvement = prove_gain(read, learnt, leaders, control, request, delta=delta, model=used)
         if improvement is not None:
             leaders = improvement.leaders
             kept = improvement.recommended is None
-            part = LEADERS_PART * recommended_part(control=kept, candidates=len(candidates))
+            part = LEADERS_PART * recommended_part(control=kept, candidates=len(improvement.candidates))
     if improvement is None and not worth_leading(policies):  # leaders of small classes are for gains alone
         leaders, part = None, delta_part(policies, led=False)
     evidence = Evidence(
@@ -362,7 +360,41 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)
     if part is None:
         return whole
-    return min(whole, certify_survey(part, learnt, request), key=lambda one: one.certificate.certified_epsilon)
+    found = (whole, certify_survey(part, learnt, request))
+    guarded = [one for one in found if request.guardrails and one.certificate.improvement is not None]
+    return min(guarded or found, key=lambda one: one.certificate.certified_epsilon)
+
+
+def prove_gain(
+    read: LogSurvey,
+    learnt: LearntClass,
+    leaders: Leaders,
+    control: int,
+    request: Request,
+    *,
+    delta: float,
+    model: RewardModel,
+) -> Improvement | None:
+    """Bound the gains of the rule that leads, and of one action for everybody if the class allows that."""
+    candidates, limited = {RULE: leaders}, learnt.learning is not None and learnt.learning.restricted
+    if learnt.policies.budget == math.inf and not limited:
+        candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=model, single=request.single)
+    rails, spared = request.guardrails, learnt.spared
+    return improve_on(read, control, candidates, delta=delta, spared=spared, model=model, guardrails=rails)
+
+
+def foresee_gain(log: Log, request: Request) -> Improvement | None:
+    """Return the gains that `certify_rows` would prove of a log, and nothing else; None if it has too few rows.
+
+    The reward model lacks its slow part, which moves bounds by a few hundredths of their distance: this is for plans.
+    """
+    read, learnt = _survey_log(log, request, tell=silent)
+    control = action_number(request.control, log, of="--control")
+    model = lighter(first_model(read.early))
+    leaders = read.lay_out(learnt, model=model, single=request.single, led=True, always=True).leaders
+    if control is None or leaders is None:
+        return None
+    return prove_gain(read, learnt, leaders, control, request, delta=request.delta, model=model)
 
 
 def evaluate(

@@ -18,11 +18,12 @@ from pacbandits.confidence import check_delta, check_epsilon, check_positive_eps
 from pacbandits.errors import InputError, one_line, plain
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.progress import Displayed
 from pacbandits.records import Chosen, Log, Lottery, describe_chosen
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
 from pacbandits.records.policy import call, check_names
 from pacbandits.records.text_files import MAX_COLUMNS
-from pacbandits.schema import Fields, Json, json_object
+from pacbandits.schema import Fields, Json, format_text, json_object, read_format
 
 
 class ToldOfLog(Protocol):
@@ -53,6 +54,8 @@ class ToldOfLog(Protocol):
 
 MAX_STORED_MAGNITUDE = 1e100  # of numbers in a file; their squares and inverses are still finite
 MAX_STORED_REMARKS = 100
+# The format of every kind of certificate (docs/stability.md). Those made before 0.2.0 state none, and have format 1.
+FORMAT_NAME, UNNUMBERED, FORMAT = "certificate", 1, 2
 FIELDS_BESIDE_A_CLAIM = ("class", "reading", "record")  # in a file
 # Assumptions of every certificate, as of every A/B test; `pacbandits.certificate.alarms` tests some of them.
 ALIKE = "contexts, and what each action would earn in them, are independent draws from one distribution, first to last"
@@ -63,7 +66,7 @@ DOUBT = "the log speaks against an assumption of this claim"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Claim(ABC):
+class Claim(Displayed, ABC):
     """A claim that, except with probability δ, a policy is within ε of the best; with its assumptions.
 
     policy: q, the policy or mixture policy that the claim is about.
@@ -80,6 +83,7 @@ class Claim(ABC):
     action_names (A,): the names of the actions; None if they are only numbered.
     reward_range: the smallest and the largest possible reward; distances are in its units.
     dates: the columns of dates and times that features were made from.
+    format: the number of the file's format: that of the file it was read from.
     """
 
     kind: ClassVar[str]
@@ -99,6 +103,7 @@ class Claim(ABC):
     action_names: tuple[str, ...] | None = None
     reward_range: tuple[float, float] = UNIT_RANGE
     dates: tuple[str, ...] = ()
+    format: int = FORMAT
 
     @property
     def unit(self) -> float:
@@ -189,6 +194,7 @@ class Claim(ABC):
         """Serialise to JSON-compatible values."""
         return {
             "kind": self.kind,
+            **({} if self.format == UNNUMBERED else {"format": format_text(FORMAT_NAME, self.format)}),
             "claim": self.describe(),
             "certified": self.certified,
             "epsilon": self.epsilon,
@@ -278,6 +284,7 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
     low, high = check_range(fields.numbers("reward_range", shortest=2, longest=2))
     named = None if fields["action_names"] is None else fields.texts("action_names", most=policy.n_actions)
     return {
+        "format": check_format(given),
         "action_names": check_names(named, n_actions=policy.n_actions),
         "reward_range": (low, high),
         "dates": fields.texts("dates", most=MAX_COLUMNS) if "dates" in fields else (),
@@ -294,12 +301,23 @@ def read_common(given: Json, policies: PolicyClass | None, *, single: bool = Fal
     }
 
 
+def check_format(given: Json) -> int:
+    """Return the number of a certificate's format; raise InputError for one that this version cannot read."""
+    if "format" not in given and "checks" not in given:
+        raise InputError(
+            "the certificate lacks 'checks': it was altered, or made by pacbandits 0.1.0, whose certificates no later "
+            "version reads; make it again from its log with `pacbandits certify`"
+        )
+    return read_format(given, FORMAT_NAME, latest=FORMAT, unnumbered=UNNUMBERED)
+
+
 @contextmanager
 def reading(value: object, *, kind: type[Claim]) -> Generator[Json]:
     """Yield the JSON of a certificate of this kind; prefix any InputError inside by naming the certificate."""
     given = json_object(value, name="a certificate")
     if given.get("kind") != kind.kind:
         raise InputError(f"this is not a {kind.kind}")
+    check_format(given)
     try:
         yield given
     except InputError as error:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = Path("-")
 ACTION_COLUMN, PROPENSITY_COLUMN = "action", "propensity"
+EXPORTS = ("--sql", "--python", "--rules", "--javascript", "--json-logic", "--flags")
 
 
 @app.command("apply")
@@ -61,7 +62,8 @@ def apply_policy(
     draw: Annotated[
         str | None,
         typer.Option(
-            help="With --sql and a mixture policy: a column or SQL expression with a uniform draw from [0, 1) per row."
+            help="For a mixture policy, a uniform draw from [0, 1) per row: a column or expression with --sql, a name "
+            "in the data with --json-logic and --flags."
         ),
     ] = None,
     dialect: Annotated[
@@ -77,9 +79,21 @@ def apply_policy(
         Path | None, typer.Option(help="Write the policy as a Python function ([cyan]-[/]: print).")
     ] = None,
     rules: Annotated[Path | None, typer.Option(help="Write the policy as rules in JSON ([cyan]-[/]: print).")] = None,
+    javascript: Annotated[
+        Path | None, typer.Option(help="Write the policy as a JavaScript function ([cyan]-[/]: print).")
+    ] = None,
+    json_logic: Annotated[Path | None, typer.Option(help="Write the policy as JSON Logic ([cyan]-[/]: print).")] = None,
+    flags: Annotated[
+        Path | None,
+        typer.Option(help="Write the policy as a feature flag with targeting conditions ([cyan]-[/]: print)."),
+    ] = None,
+    flag_system: Annotated[
+        str, typer.Option(help="With --flags: [cyan]growthbook[/], or [cyan]flagd[/] (OpenFeature).", metavar="NAME")
+    ] = "growthbook",
+    flag: Annotated[str, typer.Option(help="With --flags: the name of the flag.", metavar="NAME")] = "policy",
     as_json: AsJson = False,
 ) -> None:
-    """Apply a certified policy: choose the action of each row of a table, or export the policy as SQL, Python or JSON.
+    """Apply a certified policy: choose the action of each row of a table, or export the policy for other systems.
 
     Without --out, print how many rows get each action. A mixture policy
     draws an action for every row and writes its probability beside it: log
@@ -92,12 +106,14 @@ def apply_policy(
     pacbandits apply proof.json customers.parquet --out actions.parquet --column email --seed 7
     pacbandits apply proof.json --sql policy.sql --python policy.py --rules policy.json
     pacbandits apply proof.json --sql - --draw draw_of_today
+    pacbandits apply proof.json --javascript policy.js --flags flags.json --flag email
     pacbandits apply proof.json customers.csv --candidate "one action"[/]
     """
     from pacbandits.certificate.claim import rounded_up
     from pacbandits.report.document import ALARM
 
-    exports = {name: path for name, path in (("sql", sql), ("python", python), ("rules", rules)) if path is not None}
+    asked = {"sql": sql, "python": python, "rules": rules, "javascript": javascript, "json-logic": json_logic}
+    exports = {name: path for name, path in (asked | {"flags": flags}).items() if path is not None}
     _check_asked(customers, out=out, exports=exports, seed=seed)
     if not column or not column.isprintable():
         raise InputError(f"--column '{plain(column)}' must be a name that can be displayed; choose another")
@@ -106,7 +122,10 @@ def apply_policy(
     if candidate is not None:
         policy, words = _candidate(proof, candidate)
         say(f"note: {words}", err=True)
-    written = {path: _export(name, policy, words, draw=draw, dialect=dialect) for name, path in exports.items()}
+    written = {
+        path: _export(name, policy, words, draw=draw, dialect=dialect, flag=flag, system=flag_system)
+        for name, path in exports.items()
+    }
     if not proof.certificate.certified:
         words = (
             f"proves {rounded_up(proof.certificate.certified_epsilon):.3g} and not the "
@@ -129,13 +148,15 @@ def _check_asked(customers: Path | None, *, out: Path | None, exports: dict[str,
     if customers is None and out is not None:
         raise InputError(f"--out '{out}' needs a table of customers; give it after the certificate")
     if customers is None and not exports:
-        raise InputError("nothing to do; give a table of customers, or a file for --sql, --python or --rules")
+        raise InputError(
+            f"nothing to do; give a table of customers, or a file for {', '.join(EXPORTS[:-1])} or {EXPORTS[-1]}"
+        )
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, got {seed}")
     places = [path for path in (out, *exports.values()) if path is not None]
     printed = places.count(STANDARD_OUTPUT) + (customers is not None)
     if printed > 1 and STANDARD_OUTPUT in places:
-        raise InputError("only one of --sql, --python and --rules can be printed; name files for the others")
+        raise InputError("only one output can be printed; name files for the others")
     if len({path.resolve() for path in places}) < len(places):
         raise InputError("two outputs have the same file name; name another file")
     for path in places:
@@ -179,9 +200,12 @@ def _candidate(proof: Proof, name: str) -> tuple[DeployedPolicy, str]:
     return proof.deployed(chosen), words
 
 
-def _export(name: str, policy: DeployedPolicy, words: str, *, draw: str | None, dialect: str | None) -> str:
+def _export(
+    name: str, policy: DeployedPolicy, words: str, *, draw: str | None, dialect: str | None, flag: str, system: str
+) -> str:
     """Return the policy in another language; words: a comment above it, if there are any."""
-    from pacbandits.exports import to_python, to_rules, to_sql
+    from pacbandits.exports import to_flags, to_javascript, to_json_logic, to_python, to_rules, to_sql
+    from pacbandits.exports.rules import made_of_dates
     from pacbandits.schema import json_text
 
     chosen, actions, dates = policy.chosen, policy.action_names, policy.dates
@@ -193,7 +217,15 @@ def _export(name: str, policy: DeployedPolicy, words: str, *, draw: str | None, 
         return (f"-- {one_line(words)}\n" if words else "") + text + "\n"
     if name == "python":
         return (f"# {one_line(words)}\n" if words else "") + to_python(chosen, actions=actions, dates=dates)
-    return json_text(to_rules(chosen, actions=actions, dates=dates), indent=1) + "\n"
+    if name == "javascript":
+        return (f"// {one_line(words)}\n" if words else "") + to_javascript(chosen, actions=actions, dates=dates)
+    if name == "rules":
+        return json_text(to_rules(chosen, actions=actions, dates=dates), indent=1) + "\n"
+    for feature, part in made_of_dates(chosen, dates).items():
+        say(f"note: the data must hold '{plain(feature)}', the {part.part} of '{plain(part.column)}'", err=True)
+    if name == "json-logic":
+        return json_text(to_json_logic(chosen, actions=actions, draw=draw), indent=1) + "\n"
+    return json_text(to_flags(chosen, actions=actions, draw=draw, name=flag, system=system), indent=1) + "\n"
 
 
 def _write(path: Path, text: str) -> None:

@@ -350,7 +350,7 @@ def certify_log(
     """
     from pacbandits.analysis import Request, analyse, improved_on, is_streamed, withheld_block
     from pacbandits.confidence import check_delta
-    from pacbandits.planning import load_plan
+    from pacbandits.planning.plan_files import load_any_plan
     from pacbandits.records.metrics import read_guardrails
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
@@ -368,7 +368,7 @@ def certify_log(
     check_output(certificate)
     check_output(report)
     check_report(report)
-    planned = None if plan is None else load_plan(plan)
+    planned = None if plan is None else load_any_plan(plan)
     reading = reading_options(
         action=action,
         reward=reward,

@@ -199,5 +199,9 @@ class Visible:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text literally: `[red]` is not a colour, and `:warning:` not an emoji."""
-    return Console(stderr=stderr, markup=False, emoji=False)
+    """Return a console that prints text literally: `[red]` is not a colour, and `:warning:` not an emoji.
+
+    A notebook runs a command (`!pacbandits …`) as if in a terminal, but cannot move a cursor: it is none.
+    """
+    terminal = False if "JPY_PARENT_PID" in os.environ else None
+    return Console(stderr=stderr, markup=False, emoji=False, force_terminal=terminal)

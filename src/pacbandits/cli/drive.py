@@ -93,6 +93,7 @@ def drive(
     """
     from pacbandits.cli.simulated_traffic import Behaviour, Driver
     from pacbandits.experiment.context_encoding import Encoder
+    from pacbandits.records.metrics import metric_columns
 
     asked = Behaviour(people, rate, delay, lost, repeated, returning, guardrail, seed, workers if url else 1)
     with ExitStack() as closing, status() as tell:
@@ -109,7 +110,8 @@ def drive(
             truth.population if fixed.contexts.ids is not None else replace(truth.population, ids=None),
             dates=fixed.date_columns,
         )
-        driver = Driver(target, truth, encoder, fixed.actions, reward_range=fixed.reward_range, behaviour=asked)
+        known, metrics = (target, truth, encoder, fixed.actions), metric_columns(fixed.metrics)
+        driver = Driver(*known, reward_range=fixed.reward_range, behaviour=asked, metrics=metrics)
         done = driver.run(tell, between=advance)
         tell("waiting for the last analysis")
         if advance is not None:
@@ -133,8 +135,10 @@ class _Local:
     def assign(self, context: Mapping[str, Any], unit: str) -> Assignment:
         return self.experiment.assign(context, unit=unit)
 
-    def record(self, assignment: str, reward: float, guardrail: float | None) -> Recorded:
-        return self.experiment.record(assignment, reward=reward, guardrail=guardrail)
+    def record(
+        self, assignment: str, reward: float, guardrail: float | None, metrics: Mapping[str, float] | None
+    ) -> Recorded:
+        return self.experiment.record(assignment, reward=reward, guardrail=guardrail, metrics=metrics)
 
     def status(self) -> dict[str, Any]:
         return self.experiment.status().to_json() | {"result": self.experiment.result().to_json()}
@@ -153,8 +157,10 @@ class _Remote:
     def assign(self, context: Mapping[str, Any], unit: str) -> Assignment:
         return self.experiment.assign(context, unit)
 
-    def record(self, assignment: str, reward: float, guardrail: float | None) -> Recorded:
-        return self.experiment.record(assignment, reward, guardrail=guardrail)
+    def record(
+        self, assignment: str, reward: float, guardrail: float | None, metrics: Mapping[str, float] | None
+    ) -> Recorded:
+        return self.experiment.record(assignment, reward, guardrail=guardrail, metrics=metrics)
 
     def status(self) -> dict[str, Any]:
         return self.experiment.status() | {"result": self.experiment.result()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ from pacbandits.errors import InputError, one_line, plain
 
 if TYPE_CHECKING:
     from pacbandits.experiment.experiment import Experiment
+    from pacbandits.experiment.protocol import ExperimentProtocol
 
 
 DEFAULT_DATABASE = "pacbandits.db"
@@ -214,10 +216,20 @@ def export(
             experiment.protocol.contexts.write(contexts)
         proven = None if certificate is None else _write_certificate(experiment, certificate)
     say(f"the export is in {path}" + ("" if contexts is None else f", the contexts are in {contexts}"))
+    if experiment.protocol.guardrails:
+        say(f"its guardrails are proven by: {_certify_command(experiment.protocol, path, contexts)}")
     if certificate is not None:
         said = f"the certificate is in {certificate}; check it: pacbandits verify {certificate} {path}"
         left = " (a file of that name exists from before)" if certificate.exists() else ""
         say(said if proven else f"nothing is proven yet, so {certificate} was not written{left}")
+
+
+def _certify_command(protocol: ExperimentProtocol, path: Path, contexts: Path | None) -> str:
+    """Return the command that proves the guardrails of a protocol on its exported log."""
+    words = ["pacbandits", "certify", str(path), "--policies", protocol.spec or "CLASS"]
+    words += [] if contexts is None else ["--contexts", str(contexts)]
+    words += ["--control", str(protocol.standard)]
+    return shlex.join(words + [word for rail in protocol.guardrails for word in ("--guardrail", rail.spelt)])
 
 
 def _write_certificate(experiment: Experiment, path: Path) -> bool:

@@ -30,7 +30,10 @@ from pacbandits.cli.log_options import (
 from pacbandits.errors import InputError, nearest, option_of, plain
 
 if TYPE_CHECKING:
-    from pacbandits.planning import Affordable, PlayedTrial, StudyPlan
+    from collections.abc import Callable
+
+    from pacbandits.engines.dask import DaskEngine
+    from pacbandits.planning import Affordable, GainPlan, Limits, PlayedTrial, StudyPlan
     from pacbandits.records import Contexts, Log
     from pacbandits.report.plan_report import ByEffect
 
@@ -124,6 +127,23 @@ def plan_trial(
     control: Annotated[
         str | None, typer.Option(help="The action in use now, by number from 0 or, with a pilot, by name.")
     ] = None,
+    improve_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ACTION",
+            help="Plan to prove a gain over this action, by number or name, instead of a distance ε from the best: the "
+            "rows until [cyan]certify --control[/] proves a gain of the assumed [cyan]--effect[/] (of everybody, or "
+            "of a [cyan]--share[/] of people). The word [cyan]control[/] means [cyan]--control[/].",
+        ),
+    ] = None,
+    power: Annotated[
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="Probability with which [cyan]--improve-on[/] is to prove a gain (default: 80 %).",
+        ),
+    ] = None,
     delta: Annotated[
         float | None, typer.Option(parser=as_rate, metavar="RATE", help="Error probability δ (default: 0.05).")
     ] = None,
@@ -163,9 +183,15 @@ def plan_trial(
     many actions matter) and answers twice: at once from theory, then by
     simulating adaptive and plain randomised trials.
 
+    With [cyan]--improve-on[/] the plan is for a proof that something is better than
+    what you do now: how many rows that takes, and how many an ordinary A/B
+    test of the same power takes. It simulates the analysis of
+    [cyan]pacbandits certify --control[/] itself.
+
     [dim]Examples:
     pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --traffic 4000/week
     pacbandits plan customers.csv --actions 3 --baseline 0.3 --budget 3000 --quick
+    pacbandits plan customers.csv --actions 2 --baseline 5% --effect +20% --improve-on control --traffic 4000/week
     pacbandits plan pilot.csv --action arm --reward cured --epsilon 0.05 --budget 3000
     pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --engine dask
     pacbandits plan customers.parquet --scenarios scenarios.toml --report plan.html --out plan.json[/]
@@ -195,6 +221,7 @@ def plan_trial(
         delay=delay,
         budget=budget,
         delta=delta,
+        power=power,
         seed=seed,
     )
     reading = reading_options(
@@ -218,10 +245,32 @@ def plan_trial(
             source = read_contexts(people, **reading)
         if control is not None:
             given["control"] = control_of(control, source)
+        if improve_on is not None:
+            given["improve_on"] = improved_action(improve_on, source, control=given.get("control"))
         if by is not None and "traffic" not in given:
             raise InputError("--by needs the traffic; add --traffic 4000/week")
-        made = plan(source, **given, simulated=False, progress=tell)
-        made = replace(made, source=str(people), deadline=None if by is None else positive(by, name="--by"))
+        if "power" in given and "improve_on" not in given:
+            raise InputError("--power is for a plan to prove a gain; add --improve-on control, or leave it out")
+        told_of: dict[str, Any] = {
+            "source": str(people),
+            "deadline": None if by is None else positive(by, name="--by"),
+        }
+        gain = None
+        if "improve_on" in given:
+            if keep is not None:
+                raise InputError("--keep stores simulated trials, and --improve-on simulates none; leave it out")
+            on: int = given.pop("improve_on")
+            gain = replace(plan(source, improve_on=on, **given, simulated=False), **told_of)
+            if not quick:
+                with open_players(engine, scheduler=scheduler, workers=workers) as players:
+                    gain = refine_shown(gain, limits=limits, engine=players, tell=tell, quiet=as_json)
+            tell("writing")
+            write_gain(gain, files)
+    if gain is not None:
+        show_gain(gain, as_json=as_json)
+        return
+    with status() as tell:
+        made = replace(plan(source, improve_on=None, **given, simulated=False, progress=tell), **told_of)
         if not quick:
             if not as_json:
                 say_quick(made)
@@ -280,7 +329,7 @@ class Files:
 def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
     """Return the assumptions, by their names in `plan`: from the options, else from a file of scenarios."""
     from pacbandits.planning import Traffic
-    from pacbandits.planning.scenario_files import read_scenarios
+    from pacbandits.planning.plan_files import read_scenarios
 
     given = {} if scenarios is None else read_scenarios(scenarios)
     given |= {name: value for name, value in options.items() if value is not None}
@@ -307,7 +356,7 @@ def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
     return replace(log, propensities=np.tile(shares, (len(log), 1)))
 
 
-def control_of(words: str, source: Contexts | Log) -> int:
+def control_of(words: str, source: Contexts | Log, *, option: str = "--control") -> int:
     """Return the index of the control, given by its number or, with a pilot, its name."""
     from pacbandits.records import Log
 
@@ -317,7 +366,79 @@ def control_of(words: str, source: Contexts | Log) -> int:
     if words.isdigit():
         return int(words)
     known = nearest(words, names) if names else "; give its number, from 0"
-    raise InputError(f"--control '{plain(words)}' is not an action{known}")
+    raise InputError(f"{option} '{plain(words)}' is not an action{known}")
+
+
+def improved_action(words: str, source: Contexts | Log, *, control: int | None) -> int:
+    """Return the index of the action over which a gain is planned: by its number or name, or `control` for --control.
+
+    Without a pilot actions have no names and no order, and the control is action 0 unless --control says otherwise.
+    """
+    from pacbandits.records import Log
+
+    names = (source.action_names or ()) if isinstance(source, Log) else ()
+    if words == "control" and words not in names:
+        if control is None and isinstance(source, Log):
+            known = ", ".join(plain(name) for name in names) or f"0 to {source.n_actions - 1}"
+            raise InputError(f"--improve-on control needs the control; say which action it is with --control ({known})")
+        return control or 0
+    found = control_of(words, source, option="--improve-on")
+    if control not in (None, found):
+        raise InputError(
+            f"--improve-on '{plain(words)}' and --control name two actions, and are one; leave one of them out"
+        )
+    return found
+
+
+def refine_shown(
+    quick: GainPlan, *, limits: Limits, engine: DaskEngine | None, tell: Callable[[str], None], quiet: bool
+) -> GainPlan:
+    """Return the plan with simulated tests; print the quick answer before, unless quiet."""
+    from pacbandits.planning.gain_plan import refine_gain_plan
+    from pacbandits.report.numbers import about
+
+    if not quiet:
+        say(
+            f"quick answer: about {about(quick.rows)} rows; simulating tests now (Ctrl-C stops and keeps the results "
+            "so far)",
+            err=True,
+        )
+
+    def watch(made: GainPlan) -> None:
+        known = f"; about {about(made.rows)} rows" if made.simulated else ""
+        tell(f"simulating, {len(made.tests)} tests so far{known}")
+
+    return refine_gain_plan(quick, limits=limits, engine=engine, progress=tell, watch=watch)
+
+
+def write_gain(plan: GainPlan, files: Files) -> None:
+    """Write the requested files of a plan to prove a gain."""
+    from pacbandits.planning import save_plan
+    from pacbandits.report.figures import save_figure
+    from pacbandits.report.plan_report import gain_document, gain_figure
+    from pacbandits.report.result_report import write_document
+
+    if files.figure is not None:
+        save_figure(gain_figure(plan), files.figure)
+    if files.report is not None:
+        write_document(gain_document(plan, drawn=files.report.suffix.lower() != ".md"), files.report)
+    if files.out is not None:
+        save_plan(files.out, plan)
+
+
+def show_gain(plan: GainPlan, *, as_json: bool) -> None:
+    """Print a plan to prove a gain."""
+    from pacbandits.planning.plan_files import gain_answer_to_json
+    from pacbandits.report.plan_report import gain_summary
+
+    if not as_json:
+        show(gain_summary(plan))
+        return
+    by_effect = [
+        {"effect": effect, "rows": rows, "ordinary_test_rows": ordinary}
+        for effect, (rows, ordinary) in plan.by_effect().items()
+    ]
+    print_json(gain_answer_to_json(plan) | {"by_effect": by_effect, "supposed": dict(plan.supposed.describe())})
 
 
 def so_far(done: tuple[PlayedTrial, ...]) -> str:

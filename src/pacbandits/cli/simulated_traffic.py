@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from pacbandits.errors import InputError, one_line
 from pacbandits.experiment.assignment_records import Assignment, Recorded
 from pacbandits.experiment.context_encoding import Encoder
 from pacbandits.problems import Problem
+from pacbandits.records import Metric
 from pacbandits.simulation.play_loop import Pending, in_time
 
 MAX_PEOPLE, MAX_SECONDS_BETWEEN = 10_000_000, 86_400.0
@@ -37,7 +38,9 @@ class Target(Protocol):
         """Return the assignment of a unit."""
         ...
 
-    def record(self, assignment: str, reward: float, guardrail: float | None) -> Recorded:
+    def record(
+        self, assignment: str, reward: float, guardrail: float | None, metrics: Mapping[str, float] | None
+    ) -> Recorded:
         """Record the reward of an assignment."""
         ...
 
@@ -129,6 +132,7 @@ class Driver:
 
     problem: the true rewards. encoder: of its contexts. actions (A,): their names in the experiment.
     reward_range: the range of rewards in the experiment.
+    metrics: the columns of its metrics; their values are drawn evenly from their ranges, whatever the action.
     """
 
     def __init__(
@@ -140,9 +144,10 @@ class Driver:
         *,
         reward_range: tuple[float, float],
         behaviour: Behaviour,
+        metrics: Sequence[Metric] = (),
     ) -> None:
         self._target, self._problem, self._behaviour = target, problem, behaviour
-        self._low, self._high = reward_range
+        (self._low, self._high), self._metrics = reward_range, metrics
         self._place = {name: number for number, name in enumerate(actions)}
         self._people = encoder.decode(problem.population.features, problem.population.ids if _by_id(encoder) else None)
         self._weights = problem.population.weights
@@ -256,13 +261,18 @@ class Driver:
             with self._lock:
                 self.done.counts["rewards lost"] += 1
             return
-        self._pending.add(self.now() + wait, lambda: self._tell(given, reward, harm))
-        if twice:
-            self._pending.add(self.now() + wait + self._delay(rng), lambda: self._tell(given, reward, harm))
+        metrics = {one.name: float(rng.uniform(one.low, one.high)) for one in self._metrics} or None
 
-    def _tell(self, given: Assignment, reward: float, harm: float | None) -> None:
+        def tell() -> None:
+            self._tell(given, reward, harm, metrics)
+
+        self._pending.add(self.now() + wait, tell)
+        if twice:
+            self._pending.add(self.now() + wait + self._delay(rng), tell)
+
+    def _tell(self, given: Assignment, reward: float, harm: float | None, metrics: Mapping[str, float] | None) -> None:
         begun = time.monotonic()
-        found = self._target.record(given.id, reward, harm)
+        found = self._target.record(given.id, reward, harm, metrics)
         took = time.monotonic() - begun
         with self._lock:
             self.done.recording.append(took)

@@ -130,7 +130,7 @@ def verify_certificate(
     if as_json:
         words = {"class": about, "policy": made.words, "claim": made.describe()}
         found = {"good": verdict.good, "certified": made.certified, "faults": list(verdict.faults)}
-        rest = sort_rest(made, verdict.trusted, left)
+        rest = sort_rest(made, verdict.trusted, left, verdict.checked)
         derived = {"alarms": list(verdict.alarms), "checked": list(verdict.checked)}
         derived |= {name: list(words) if verdict.good else [] for name, words in rest._asdict().items()}
         if record is not None:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from pacbandits.complexity.gaps import Gaps, Law
 from pacbandits.design import Solution
+from pacbandits.progress import Displayed
 
 # The groups of numbers in the complexity of a problem.
 
@@ -225,7 +226,7 @@ class _Flat(Generic[Number]):
 
 
 @dataclass(frozen=True, eq=False)
-class Complexity:
+class Complexity(Displayed):
     """The complexity of a problem. Missing numbers are None, and `notes` says why under their names in the JSON.
 
     instance: the sizes and gaps of the problem and the class, with ε and δ.

@@ -23,6 +23,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import AtMost, Is, Node, Test, TreePolicy
 from pacbandits.records import Contexts, Log, Policy, likeliest
 from pacbandits.records.column_types import say_number
+from pacbandits.records.metrics import Metric, metric_columns
 from pacbandits.rewards import model_from_json
 from pacbandits.schema import Json
 from pacbandits.trials.coda import Findings, gap_task
@@ -429,6 +430,7 @@ class Look:
     policy: the policy of the claim; None before there is one.
     health: pending rewards, minimum propensity, checks of the assumptions, the guardrail.
     holdout_compared: mean rewards of the holdout and of the trial; None without a holdout.
+    metrics: each metric under each action, with ordinary intervals, which are approximate.
     certificate: the certificate, with the checks; not part of the JSON.
     """
 
@@ -443,12 +445,13 @@ class Look:
     policy: Json | None = None
     health: Json | None = None
     holdout_compared: Json | None = None
+    metrics: tuple[Json, ...] = ()
     certificate: Certificate | None = field(default=None, compare=False)
 
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
         out = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "certificate"}
-        return out | {"arms": list(self.arms), "leaves": list(self.leaves)}
+        return out | {name: list(getattr(self, name)) for name in ("arms", "leaves", "metrics")}
 
 
 def look_at(found: Found, *, at: int) -> Look:
@@ -483,6 +486,7 @@ def look_at(found: Found, *, at: int) -> Look:
         policy=None if policy is None else policy.to_json(),
         health=_health(snapshot, drawn, checks),
         holdout_compared=_compare_holdout(protocol, snapshot, table, log),
+        metrics=() if log is None else metrics_by_action(log, protocol.actions),
         certificate=certificate,
     )
 
@@ -555,6 +559,37 @@ def _arms(
                 "withdrawn": name in withdrawn,
             }
         )
+    return tuple(out)
+
+
+NORMAL_QUANTILE = 1.96  # of ordinary 95 % intervals
+
+
+def metrics_by_action(log: Log, actions: Sequence[str]) -> tuple[Json, ...]:
+    """Return each metric of a log as it would be if everybody got an action, with ordinary 95 % intervals.
+
+    Rows are weighted by 1/p of the action that was played, as designs give it to some people more often than to others.
+    An interval is the estimate ± 1.96 standard errors (of a ratio of means, by the delta method): an approximation,
+    which is for one look at one number.
+    """
+    values, columns, out = log.metric_values, metric_columns(log.metrics), list[Json]()
+    if values is None:
+        return ()
+    units = {one: one.low + (one.high - one.low) * values[:, place] for place, one in enumerate(columns)}
+    weights = np.where(log.awaited, 0.0, log.repeats / log.played_propensities)
+    for metric in log.metrics:
+        above = np.nan_to_num(units[metric.columns[0]])
+        below = np.ones(len(log)) if isinstance(metric, Metric) else np.nan_to_num(units[metric.denominator])
+        each: list[Json] = []
+        for number, name in enumerate(actions):
+            own = np.where(log.actions == number, weights, 0.0)
+            total, found = float(own @ below), Json(action=name, mean=None, low=None, high=None)
+            if total > 0 and np.count_nonzero(own) > 1:  # one row has no standard error
+                mean = float(own @ above) / total
+                off = NORMAL_QUANTILE * float(np.linalg.norm(own * (above - mean * below))) / total
+                found |= {"mean": mean, "low": mean - off, "high": mean + off}
+            each.append(found)
+        out.append({"name": metric.name, "actions": each})
     return tuple(out)
 
 

@@ -61,11 +61,13 @@ class Report:
     id: of the assignment.
     reward: in the units of the protocol.
     guardrail: the guardrail outcome, in [0, 1].
+    metrics: the value of each column of the protocol's metrics, by name; with the reward, and only with it.
     """
 
     id: str
     reward: float | None = None
     guardrail: float | None = None
+    metrics: Mapping[str, float] | None = None
 
 
 Outcome = Literal["recorded", "repeated", "late"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray
 from pacbandits.checks import number as check_number
-from pacbandits.checks import text
-from pacbandits.errors import InputError, plain
+from pacbandits.checks import shown, text
+from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.assignment_records import (
     Assignment,
@@ -27,7 +28,8 @@ from pacbandits.experiment.database import Connection, Contradiction, NotCollect
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
-from pacbandits.experiment.stored_rows import GUARDRAIL, REWARD, AssignmentRow, Standing, check_unit
+from pacbandits.experiment.stored_rows import FIRST_METRIC, GUARDRAIL, REWARD, AssignmentRow, Standing, check_unit
+from pacbandits.records import Metric
 
 # Assignment: an action is drawn by the open round's design and stored before it is returned.
 #
@@ -221,7 +223,6 @@ def refused(standing: Standing) -> NotCollecting:
 
 
 ROWS_ASKED_AT_ONCE = 500  # in one query
-_WORDS = {REWARD: "reward", GUARDRAIL: "guardrail"}
 _ROWS = sa.bindparam("rows", expanding=True, type_=sa.BigInteger)
 _EXPERIMENT = sa.bindparam("experiment", type_=sa.Text)
 _A, _O = tables.assignments.c, tables.outcomes.c
@@ -240,7 +241,7 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
     rows = [_row_of(stored, report) for report in reports]
     if not rows:
         return []
-    window = stored.window
+    window, columns = stored.window, stored.metric_columns
     with stored.writing(at=at) as transaction:
         standing = transaction.standing
         asked = [
@@ -264,17 +265,15 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
                 raise unknown_assignment(report.id, standing)
             over = window is not None and transaction.at > moment + window
             outcome: Outcome = "repeated"
-            for kind, value in ((REWARD, report.reward), (GUARDRAIL, report.guardrail)):
-                if value is None:
-                    continue
+            for kind, value in _outcomes_of(report, columns):
                 value = float(value) + 0.0  # -0.0 becomes 0.0: not all databases keep the sign, which would be hashed
                 before = known.get((row, kind))
                 if before is not None:
                     if before[0] != value:
-                        raise _contradiction(report, kind, before[0], value)
+                        raise _contradiction(report, _name_of(kind, columns), before[0], value)
                     outcome = "late" if before[1] else outcome
                     continue
-                past = over and kind == REWARD
+                past = over and kind != GUARDRAIL
                 transaction.report(row, kind, value, late=past)
                 known[row, kind] = value, past
                 outcome = "late" if past or outcome == "late" else "recorded"
@@ -289,6 +288,7 @@ def record_reports(stored: StoredExperiment, reports: Sequence[Report], *, at: i
 def _row_of(stored: StoredExperiment, report: Report) -> int:
     """Return the row of a report; raise InputError if its values are invalid."""
     protocol = stored.protocol
+    _check_metrics(report, stored.metric_columns)
     if report.reward is None and report.guardrail is None:
         raise InputError(f"the report of '{plain(report.id)}' says nothing; give a reward")
     low, high = protocol.reward_range
@@ -321,8 +321,48 @@ def _check(value: float | None, name: str, low: float, high: float) -> None:
         )
 
 
-def _contradiction(report: Report, kind: int, before: float, value: float) -> Contradiction:
+def _check_metrics(report: Report, columns: Sequence[Metric]) -> None:
+    """Raise InputError unless a report has all metrics with its reward, each in its range."""
+    if report.metrics is not None and not isinstance(cast(object, report.metrics), Mapping):
+        raise InputError(f"metrics are numbers by name, such as {{'returned': 0}}, got {shown(report.metrics)}")
+    given: Mapping[str, float] = report.metrics or {}
+    names = [one.name for one in columns]
+    for name in given:
+        if name not in names:
+            hint = nearest(str(name), names) if names else "; it has none"
+            raise InputError(f"'{plain(name)}' is no metric of the experiment{hint}")
+    if given and report.reward is None:
+        raise InputError(f"the metrics of '{plain(report.id)}' come without its reward; report them together")
+    if report.reward is None:
+        return
+    for one in columns:
+        if given.get(one.name) is None:
+            raise InputError(
+                f"the metric '{plain(one.name)}' is missing in the report of '{plain(report.id)}'; report every metric "
+                "together with the reward"
+            )
+        _check(given[one.name], f"metric '{plain(one.name)}'", one.low, one.high)
+
+
+def _outcomes_of(report: Report, columns: Sequence[Metric]) -> Iterator[tuple[int, float]]:
+    """Yield kind and value of each outcome of a report: the reward, its metrics, and the guardrail."""
+    if report.reward is not None:
+        yield REWARD, report.reward
+        for kind, one in enumerate(columns, start=FIRST_METRIC):
+            yield kind, (report.metrics or {})[one.name]
+    if report.guardrail is not None:
+        yield GUARDRAIL, report.guardrail
+
+
+def _name_of(kind: int, columns: Sequence[Metric]) -> str:
+    """Return the name of a kind of outcome in messages."""
+    if kind >= FIRST_METRIC:
+        return f"metric '{plain(columns[kind - FIRST_METRIC].name)}'"
+    return "reward" if kind == REWARD else "guardrail"
+
+
+def _contradiction(report: Report, name: str, before: float, value: float) -> Contradiction:
     return Contradiction(
-        f"the {_WORDS[kind]} of '{plain(report.id)}' was reported as {before:g} before, and now as {value:g}; the "
+        f"the {name} of '{plain(report.id)}' was reported as {before:g} before, and now as {value:g}; the "
         "first stands, as what was used cannot be taken back"
     )

@@ -12,11 +12,11 @@ from scipy.special import bdtr, bdtrc
 
 from pacbandits.algorithms import make_algorithm
 from pacbandits.arrays import BoolArray, IntArray, as_read
-from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, CAP_SHARE, LED, ROUNDS, Certificate
+from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, CAP_SHARE, LED, ROUNDS, Certificate, Improvement
 from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
-from pacbandits.errors import InputError, count_of
+from pacbandits.errors import InputError, count_of, plain
 from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, hash_seed, linked
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.exported_record import Record as Record
@@ -24,17 +24,19 @@ from pacbandits.experiment.exported_record import SealedTerms, contexts_of
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
 from pacbandits.experiment.rounds import Round
-from pacbandits.experiment.stored_rows import NEVER, OUTCOME_KINDS, AssignmentRow, EntryRow, OutcomeRow, spell
+from pacbandits.experiment.stored_rows import NEVER, AssignmentRow, EntryRow, OutcomeRow, outcome_kinds, spell
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import digest_class
 from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contexts, check_log
 from pacbandits.records.log import KNOWN_REMARK, NOT_IN, digest_contexts, digest_log
+from pacbandits.records.metrics import metric_columns, read_guardrail
 from pacbandits.trials.late_rewards import leaders_again
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, LEADERS_MULTIPLIERS, Trial
 from pacbandits.verifier import Verdict
 from pacbandits.verifier.rule import CLASS_GIVEN, TRIAL_TOLD
+from pacbandits.verifier.trust import SEALED_NAMES
 
 # Comparison of a certificate with the event log: stakes, models, leaders, ε and part of δ.
 
@@ -279,6 +281,7 @@ def audit(
         found += [] if found else _wrong_draws(record, whole)
         found += _wrong_rows(record, terms)
         found += _wrong_log(record, terms)
+        found += _wrong_metrics(record, terms)
         of_trial = certificate is not None and not certificate.by_rule
         if certificate is not None and not found:
             found += _wrong_reading(record, certificate, log)
@@ -311,6 +314,10 @@ def audit(
         trusted.append(SEED_OF_UNITS if whole.by_unit else SEED_OF_ROWS)
         checked.append("every action and everybody of the holdout was drawn by the seed that the protocol sealed")
     trusted.append(NOBODY_NOTED if noted is None else NOTED)
+    if terms.metrics:
+        checked.append("metrics were reported with the rewards, as the protocol lists them")
+    if certificate is not None and certificate.improvement is not None and _are_sealed(certificate.improvement, terms):
+        checked.append(SEALED_NAMES)
     if certificate is not None and of_trial:
         shown += (
             SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
@@ -322,6 +329,12 @@ def audit(
             "by the policies that the rewards known before each round favour, of the actions that are left"
         )
     return Audit((), last, count, tuple(checked), noted, shown, tuple(trusted))
+
+
+def _are_sealed(improvement: Improvement, terms: SealedTerms) -> bool:
+    """Return whether the control and the guardrails of a certificate are those of a protocol that has guardrails."""
+    own = {read_guardrail(one.spelt) for one in improvement.guardrails}
+    return improvement.control == terms.standard and own == set(terms.guardrails) != set()
 
 
 def _fixed_by(record: Record, terms: SealedTerms, noted: int) -> str:
@@ -377,11 +390,11 @@ def links_of(record: Record) -> list[Link]:
     for row, one in enumerate(zip(*values, strict=True)):
         made = AssignmentRow(experiment="", row=row, unit="", **dict(zip(record.columns, one, strict=True)))
         out.append(Link(made.sequence, ASSIGNMENT, made.sealed(marks[row].tobytes()), None))
-    for name, kind in OUTCOME_KINDS.items():
-        came = record.outcomes[name]
+    kinds = outcome_kinds(len(metric_columns(record.log.metrics)))
+    for name, came in record.outcomes.items():
         for row in np.flatnonzero(came.sequence < NEVER):
             number, value, at = int(came.sequence[row]), float(came.values[row]), int(came.at[row])
-            told = OutcomeRow("", int(row), kind, number, value, int(came.late[row]), at)
+            told = OutcomeRow("", int(row), kinds[name], number, value, int(came.late[row]), at)
             out.append(Link(number, OUTCOME, told.sealed(), None))
     for number, at, kind, body, head in record.entries:
         out.append(Link(number, ENTRY, EntryRow("", number, kind, at, body, b"", b"").sealed(), head))
@@ -543,6 +556,26 @@ def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
         faults.append("actions are called otherwise in the log than in the protocol, or rewards have another range")
     faults += [f"the log does not say that {words}" for words in terms.remarks if words not in log.remarks]
     return faults
+
+
+def _wrong_metrics(record: Record, terms: SealedTerms) -> list[str]:
+    """Return faults: other metrics than the protocol's, or values that were not reported with the rewards."""
+    columns, reward = metric_columns(terms.metrics), record.outcomes["reward"]
+    if record.log.metrics != terms.metrics:
+        return ["the log has other metrics than the protocol"]
+    reported, raw = reward.sequence < NEVER, np.empty((len(record), len(columns)))
+    for place, column in enumerate(columns):
+        own = record.outcomes[f"metric_{place}"]
+        due = np.where(reported, reward.sequence + 1 + place, NEVER)
+        if (own.sequence != due).any() or ((own.at != reward.at) | (own.late != reward.late))[reported].any():
+            return [f"metric '{plain(column.name)}' was reported at another time than the reward"]
+        there = (reward.sequence < record.claimed) & (reward.late == 0)
+        value = np.where(there, own.values, column.if_missing)
+        raw[:, place] = np.where(np.isnan(record.rewards), np.nan, (value - column.low) / (column.high - column.low))
+    told = record.log.metric_values
+    if told is not None and not np.allclose(raw[record.counted], told, rtol=0, atol=1e-12, equal_nan=True):
+        return ["a metric is not what was reported, or what the rule for late rewards says"]
+    return []
 
 
 def _came(record: Record, terms: SealedTerms, sequence: int, at: int) -> BoolArray:

@@ -185,14 +185,23 @@ class Experiment:
         """Return an assignment or an error for each request; all are stored in one transaction before this returns."""
         return self._assigner.assign(requests, at=self._now())
 
-    def record(self, assignment: str, *, reward: float | None = None, guardrail: float | None = None) -> Recorded:
+    def record(
+        self,
+        assignment: str,
+        *,
+        reward: float | None = None,
+        guardrail: float | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> Recorded:
         """Record the reward of an assignment, however late; repeating the same report changes nothing.
+
+        metrics: the value of each column of the protocol's metrics, by name: {"returned": 0}.
 
         Raises:
             UnknownAssignment: If this experiment never issued that id.
             Contradiction: If a different value was reported before.
         """
-        return self.record_many([Report(assignment, reward, guardrail)])[0]
+        return self.record_many([Report(assignment, reward, guardrail, metrics)])[0]
 
     def record_many(self, reports: Sequence[Report]) -> list[Recorded]:
         """Record several reports: either all are stored when this returns, or none is."""

@@ -18,24 +18,25 @@ from pacbandits.experiment.rounds import ROUND, Round, round_from_json
 from pacbandits.experiment.stored_rows import (
     EXPORTED,
     NEVER,
-    OUTCOME_KINDS,
     AssignmentColumns,
     AssignmentRow,
     Outcomes,
     StoredField,
     columns_of,
+    outcome_kinds,
 )
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json
 from pacbandits.records import Contexts, Log, parquet
 from pacbandits.records.columns import Columns, is_list, is_number, pa
 from pacbandits.records.log_metadata import RECORD, PackedText, has_record, unpack_text
+from pacbandits.records.metrics import AnyMetric, Guardrail, metric_columns, read_guardrails, read_metrics
 from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields, Json, items, number, parse_json, text, whole_number
+from pacbandits.schema import Fields, Json, items, number, parse_json, read_format, text, whole_number
 
 # Before format 2, a file ended with the records of its analysis; now it has all, and `sequence` tells how many of them
 # its log follows from.
-FORMATS = ("pacbandits record 1", "pacbandits record 2")
+FORMAT = 2  # of the event log in an export (docs/stability.md)
 MAX_TIME = 253_402_300_799_000_000  # the end of the year 9999, in microseconds
 MAX_SMALL, MAX_BYTE = 2**31 - 1, 255
 MAX_ENTRY_CHARACTERS = 2**26  # of the JSON of one entry
@@ -99,7 +100,7 @@ def read_record(path: str | Path) -> Record:
         if not has_record(about):
             raise InputError("the file carries no record of an experiment; export it from one")
         told = about.fields(RECORD, of="record")
-        told.one_of("format", FORMATS)
+        read_format(told.given, "record", latest=FORMAT)
         claimed = told.whole_number("sequence")
         records = told.whole_number("records") if "records" in told else claimed
         if claimed > records:
@@ -109,6 +110,7 @@ def read_record(path: str | Path) -> Record:
         n = len(columns["sequence"])
         if not n:
             raise InputError("the record has no assignment; export it again")
+        log = Log.read(path)
         return Record(
             columns=columns,
             about=dict(told.given),
@@ -117,12 +119,12 @@ def read_record(path: str | Path) -> Record:
             claimed_at=told.whole_number("at"),
             mature=told.whole_number("mature", most=n),
             entries=_entries(_unpacked(table, told, "entries")),
-            log=Log.read(path),
+            log=log,
             counted=_whole(table, "record_counted", n, most=1) > 0,
             marks=_whole_matrix(table, "record_mark", n, width=MARK_BYTES),
             rewards=_floats(table, "reward", n),
             known=_whole(table, "known", n, least=-MAX_SMALL, most=MAX_SMALL),
-            outcomes={name: _outcomes(table, name, n) for name in OUTCOME_KINDS},
+            outcomes={name: _outcomes(table, name, n) for name in outcome_kinds(len(metric_columns(log.metrics)))},
             seed=_seed(told),
             contexts=_contexts(table, told),
         )
@@ -356,8 +358,18 @@ class SealedTerms:
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
         visits, standard = self.protocol.text("visits"), self.protocol.text("standard")
-        said = spell_remarks(self.late, visits, self.holdout, standard)
+        said = spell_remarks(self.late, visits, self.holdout, standard, bool(self.metrics))
         return (REHEARSED, *said) if "rehearsal" in self.protocol and self.protocol.flag("rehearsal") else said
+
+    @property
+    def metrics(self) -> tuple[AnyMetric, ...]:
+        """Return the metrics."""
+        return read_metrics(self.protocol.items("metrics")) if "metrics" in self.protocol else ()
+
+    @property
+    def guardrails(self) -> tuple[Guardrail, ...]:
+        """Return the guardrails on metrics."""
+        return read_guardrails(self.protocol.items("guardrails")) if "guardrails" in self.protocol else ()
 
     @property
     def reward_range(self) -> tuple[float, float]:

@@ -15,16 +15,18 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.chain import MARK_BYTES
 from pacbandits.experiment.database import Connection, Row, spell
-from pacbandits.experiment.exported_record import FORMATS, contexts_to_json
+from pacbandits.experiment.exported_record import FORMAT, contexts_to_json
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.store import STOPPED, History, Snapshot, StoredExperiment
-from pacbandits.experiment.stored_rows import EXPORTED, OUTCOME_KINDS, REWARD, Outcomes, Standing
+from pacbandits.experiment.stored_rows import EXPORTED, REWARD, Outcomes, Standing, outcome_kinds
+from pacbandits.progress import Displayed
 from pacbandits.records import parquet
 from pacbandits.records.log import NOT_IN, UNIT_RANGE
 from pacbandits.records.log_metadata import RECORD, pack_text
-from pacbandits.schema import Json
+from pacbandits.records.metrics import METRICS_COLUMN
+from pacbandits.schema import Json, format_text
 
 # Status and result: the last interim analysis, and the counts since then.
 
@@ -32,11 +34,11 @@ from pacbandits.schema import Json
 MAX_EVENTS = 200
 MAX_CURVE_POINTS = 500
 OF_A_RULE = ("to_go", "value", "leaves", "policy")  # parts of an analysis that a withdrawal makes out of date
-OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_compared")
+OF_A_LOOK = ("to_go", "value", "arms", "leaves", "policy", "health", "holdout_compared", "metrics")
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(Displayed):
     """The status of an experiment.
 
     name: the experiment's name.
@@ -125,6 +127,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         "visits": p.visits,
         "holdout": p.holdout,
         "standard": p.standard,
+        "guardrails": [one.spelt for one in p.guardrails],
         "algorithm": p.algorithm,
         "policies": p.words,
         "round": {
@@ -270,7 +273,8 @@ def write_export(
         rounds = [one for one in stored.rounds(connection) if one.sequence < sequence]
         rows = History(stored).read(connection).before(standing.sequence)
         marks = _marks(connection, stored, len(rows))
-        outcomes = {name: _outcomes(connection, stored, kind, len(rows)) for name, kind in OUTCOME_KINDS.items()}
+        kinds = outcome_kinds(len(stored.metric_columns))
+        outcomes = {name: _outcomes(connection, stored, kind, len(rows)) for name, kind in kinds.items()}
         entries = _entries(connection, stored)
     if not len(rows) or sequence <= rows.sequence[0]:
         raise InputError("nobody has been assigned anything yet; there is nothing to export")
@@ -289,6 +293,8 @@ def write_export(
         "record_counted": counted.astype(np.int64),
         "record_mark": marks,
     }
+    if log.metric_values is not None:
+        columns[METRICS_COLUMN] = np.pad(log.metric_values, ((0, later), (0, 0)), constant_values=np.nan)
     for name, exported in EXPORTED.items():
         if exported not in columns and rows.columns[name].shape[1:] != (0,):  # contexts may have no features
             columns[exported] = rows.columns[name]
@@ -305,7 +311,7 @@ def write_export(
     packed = {name: pack_text(words, rows=len(rows)) for name, words in texts.items()}
     columns |= {f"record_{name}": one.numbers for name, one in packed.items()}
     record: Json = {
-        "format": FORMATS[-1],
+        "format": format_text("record", FORMAT),
         "experiment": stored.name,
         "look": number,
         "records": int(standing.sequence),
@@ -319,6 +325,8 @@ def write_export(
     about: Json = {"actions": list(protocol.actions), "known": "known", RECORD: record}
     if protocol.reward_range != UNIT_RANGE:
         about["reward_range"] = list(protocol.reward_range)
+    if protocol.metrics:
+        about["metrics"] = [one.to_json() for one in protocol.metrics]
     if protocol.date_columns:
         about["dates"] = list(protocol.date_columns)
     parquet.write(target, columns, remarks=log.remarks, about=about)

@@ -6,7 +6,7 @@ import math
 import re
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Literal, cast
 
@@ -20,6 +20,8 @@ from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawa
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.experiment.chain import digest_published, publish
 from pacbandits.experiment.draws import DRAWINGS, Drawing
+from pacbandits.experiment.stored_rows import MAX_DURATION_SECONDS, spell_duration
+from pacbandits.experiment.stored_rows import read_duration as read_duration
 from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
 from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.base import PolicyClass, check_class
@@ -29,7 +31,8 @@ from pacbandits.records import Contexts, RewardBounds, check_contexts
 from pacbandits.records.column_types import DAY_ENDING, WEEKDAYS, date_parts
 from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
 from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
-from pacbandits.schema import Fields, Json
+from pacbandits.records.metrics import AnyMetric, Guardrail, read_guardrails, read_metrics, read_sealed_metrics
+from pacbandits.schema import Fields, Json, format_text, read_format
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
@@ -39,12 +42,9 @@ from pacbandits.version import __version__
 
 LateRuleName = Literal["worst case", "window"]
 LATE_RULES: tuple[LateRuleName, ...] = ("worst case", "window")
-SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
-MAX_DURATION_SECONDS = 10 * 366 * SECONDS["day"]
 DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # per period of traffic
 DEFAULT_FALSE_ALARMS = 0.01
 MAX_LABEL_CHARACTERS = 80  # of a name shown in tables and pages
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)")
 
 
 @dataclass(frozen=True)
@@ -222,34 +222,6 @@ def check_label(value: object, *, name: str) -> str:
     return label
 
 
-def read_duration(words: object, *, name: str) -> float:
-    """Parse a duration such as "7 days", "36 hours" or "1 day 12 hours" to seconds."""
-    given = text(words, name=name).strip().lower()
-    total, at = 0.0, 0
-    remedy = 'write it as "7 days", "36 hours" or "90 minutes"'
-    for found in _PART.finditer(given):
-        unit = found[2].removesuffix("s")
-        if given[at : found.start()].strip(" ,") or unit not in SECONDS:
-            raise InputError(f"{name} is '{plain(words)}', which is no duration; {remedy}")
-        total, at = total + float(found[1]) * SECONDS[unit], found.end()
-    if at == 0 or given[at:].strip():
-        raise InputError(f"{name} is '{plain(words)}', which is no duration; {remedy}")
-    if not 0 < total <= MAX_DURATION_SECONDS:
-        raise InputError(f"{name} must be more than nothing and at most ten years, got '{plain(words)}'")
-    return total
-
-
-def spell_duration(seconds: float) -> str:
-    """Format a duration in the largest unit of which it is a whole number, or else with three digits."""
-    for unit in ("week", "day", "hour", "minute"):
-        count = seconds / SECONDS[unit]
-        if count >= 1 and abs(count - round(count)) < 1e-9 * count and not (unit == "week" and count < 3):
-            return f"{round(count)} {unit}{'s' * (round(count) != 1)}"
-    unit = next((one for one in ("day", "hour", "minute") if seconds >= SECONDS[one]), "second")
-    count = seconds / SECONDS[unit]
-    return f"{count:.3g} {unit}{'s' * (count != 1)}"
-
-
 # Checks of a protocol: names, actions, contexts, dates, the algorithm.
 
 
@@ -377,19 +349,20 @@ def sampled(contexts: Contexts) -> Contexts:
     return contexts.take(np.sort(rng.choice(len(contexts), some, replace=False, p=contexts.weights)))
 
 
-FORMAT = "pacbandits experiment 1"
+FORMAT = 1  # of the protocol (docs/stability.md); sealed in its digest
 Visits = Literal["sticky", "each"]
 VISITS: tuple[Visits, ...] = ("sticky", "each")
 UnknownLabels = Literal["refuse", "missing"]
 UNKNOWN_LABELS: tuple[UnknownLabels, ...] = ("refuse", "missing")
 DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
+MISSING_METRICS = "a metric is what came with the reward, and 0 or what its range has nearest to 0 where nothing did"
 REHEARSED = "the experiment is a rehearsal: people and rewards may be simulated"
 MAX_HOLDOUT = 0.9  # share of units
 MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
-    *("rehearsal", "draws"),
+    *("rehearsal", "draws", "metrics", "guardrails"),
 )
 
 
@@ -414,10 +387,14 @@ class ExperimentProtocol:
     unknown_labels: treatment of a label that the contexts do not have: "refuse" raises an error, "missing" treats it
         as a missing value.
     standard: the action of the holdout and of comparisons; None for the first action.
+    control: the same by the name that `certify` has for it; name one of the two.
+    metrics: outcomes beside the reward that are reported with it: ["returned", ("minutes", 0, 600)].
+    guardrails: how much worse than control a policy may be in a metric: ["returned <= control + 0.01"]. They are sealed
+        with the protocol, and proven by `certify` on the exported log.
     holdout: share of units that always get the standard action and are not part of the trial.
     late: the rule for pending and missing rewards.
     round_hours: maximum length of a round in hours; None for no limit.
-    guardrail: an outcome that must not become too frequent, if there is one.
+    guardrail: an outcome that must not become too frequent, if there is one: the experiment pauses if it does.
     plan: the forecast of the plan that the experiment comes from, if any.
     dates: date and time columns that features were derived from; by default those that feature names imply.
     spec: the spec of the class, if it was given by one.
@@ -457,8 +434,11 @@ class ExperimentProtocol:
     spec: str | None = None
     draws: Drawing | None = None
     made_by: str = f"pacbandits {__version__}"
+    control: InitVar[str | None] = None
+    metrics: tuple[AnyMetric, ...] = ()
+    guardrails: tuple[Guardrail, ...] = ()
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, control: str | None) -> None:
         settle(self, name=check_experiment_name(self.name), actions=check_actions(self.actions))
         settle(self, reward_range=check_range(self.reward_range), delta=check_delta(self.delta))
         drawn = "unit" if self.seed is None else "row"
@@ -466,9 +446,15 @@ class ExperimentProtocol:
         settle(self, epsilon=self._check_epsilon(), seed=check_seed(self.seed))
         for name, known in (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS), ("draws", DRAWINGS)):
             settle(self, **{name: one_of(getattr(self, name), known, name=name)})
-        standard = self.actions[0] if self.standard is None else text(self.standard, name="standard")
-        if standard not in self.actions:
-            raise InputError(f"standard is '{plain(standard)}', which is no action{nearest(standard, self.actions)}")
+        named = {"standard": self.standard, "control": control}
+        named = {name: text(one, name=name) for name, one in named.items() if one is not None}
+        for name, one in named.items():
+            if one not in self.actions:
+                raise InputError(f"{name} is '{plain(one)}', which is no action{nearest(one, self.actions)}")
+        standard, *other = dict.fromkeys(named.values()) or self.actions[:1]
+        if other:
+            words = f"standard is '{plain(standard)}' and control is '{plain(other[0])}'"
+            raise InputError(f"{words}, but both name one action, today's practice; leave one of them out")
         holdout = number(self.holdout, name="holdout, a share of units,", least=0, most=MAX_HOLDOUT)
         settle(self, standard=standard, holdout=holdout, rehearsal=flag(self.rehearsal, name="rehearsal"))
         late = instance(self.late, LateRule, name="late", remedy='say LateRule("window", window_seconds=604800)')
@@ -483,6 +469,9 @@ class ExperimentProtocol:
         settle(self, algorithm=check_algorithm(self.algorithm))
         settle(self, contexts=check_people(self.contexts, unknown_labels=self.unknown_labels))
         self._make_class()
+        taken = LOG_COLUMNS | {*self.contexts.names}
+        metrics, guardrails = read_sealed_metrics(self.metrics, self.guardrails, taken=taken)
+        settle(self, metrics=metrics, guardrails=guardrails)
         settle(self, dates=check_dates(self.dates, self.contexts))
         self.trial()  # building the trial checks the algorithm's options
 
@@ -535,7 +524,7 @@ class ExperimentProtocol:
 
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
-        said = spell_remarks(self.late, self.visits, self.holdout, cast(str, self.standard))
+        said = spell_remarks(self.late, self.visits, self.holdout, cast(str, self.standard), bool(self.metrics))
         return (REHEARSED, *said) if self.rehearsal else said
 
     def trial(self, withdrawn: Collection[str] = ()) -> tuple[Trial, PolicyClass]:
@@ -569,7 +558,7 @@ class ExperimentProtocol:
         """Serialise to JSON-compatible values; of the contexts, stored separately, only the digest and schema."""
         c = self.contexts
         return {
-            "format": FORMAT,
+            "format": format_text("experiment", FORMAT),
             "made_by": self.made_by,
             "name": self.name,
             "contexts": {
@@ -602,6 +591,8 @@ class ExperimentProtocol:
             "plan": None if self.plan is None else self.plan.to_json(),
             **({"rehearsal": True} if self.rehearsal else {}),
             **({"draws": self.draws} if self.draws == "unit" else {}),
+            **({"metrics": [one.to_json() for one in self.metrics]} if self.metrics else {}),
+            **({"guardrails": [one.spelt for one in self.guardrails]} if self.guardrails else {}),
         }
 
     @classmethod
@@ -611,8 +602,7 @@ class ExperimentProtocol:
         contexts: those whose digest it holds. policies: the class, if it is user-defined.
         """
         given = Fields.read(value, of="protocol")
-        if given.given.get("format") != FORMAT:
-            raise InputError(f"this is no protocol of an experiment: its format must be '{FORMAT}'")
+        read_format(given.given, "experiment", latest=FORMAT)
         given.check_known(FIELDS)
         about = given.fields("contexts", of="protocol's contexts")
         if about.text("digest") != digest_contexts(check_contexts(contexts)):
@@ -648,6 +638,8 @@ class ExperimentProtocol:
             dates=about.texts("dates"),
             draws="unit" if "draws" in given and given.one_of("draws", DRAWINGS) == "unit" else "row",
             made_by=given.text("made_by"),
+            metrics=read_metrics(given.items("metrics")) if "metrics" in given else (),
+            guardrails=read_guardrails(given.items("guardrails")) if "guardrails" in given else (),
         )
 
     def _check_epsilon(self) -> float:
@@ -686,9 +678,11 @@ class ExperimentProtocol:
         settle(self, contexts=contexts)
 
 
-def spell_remarks(late: LateRule, visits: str, holdout: float, standard: str) -> tuple[str, ...]:
-    """Return the remarks that a claim of an experiment carries, from the settings of its protocol."""
+def spell_remarks(late: LateRule, visits: str, holdout: float, standard: str, measured: bool) -> tuple[str, ...]:
+    """Return the remarks that a claim of an experiment carries, by its protocol; measured: whether it has metrics."""
     found = [late.describe()]
+    if measured and late.window_seconds is not None:
+        found.append(MISSING_METRICS)
     if visits == "each":
         found.append("actions are drawn anew at each visit, and the claim is of first visits")
     if holdout:

@@ -28,13 +28,14 @@ from pacbandits.experiment.protocol import (
     read_duration,
 )
 from pacbandits.planning import StudyPlan, load_plan
-from pacbandits.planning.scenario_files import two_numbers
+from pacbandits.planning.plan_files import two_numbers
 from pacbandits.problems import load_problem
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Contexts, parquet
 from pacbandits.records.column_types import date_parts
 from pacbandits.records.columns import is_temporal
 from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.records.metrics import read_guardrails, read_metrics
 from pacbandits.records.text_files import naming, read_toml
 from pacbandits.schema import flag, number, rate, text, texts, whole_number
 
@@ -60,6 +61,9 @@ KEYS: dict[str, Read] = {
     "visits": text,
     "unknown_labels": text,
     "standard": text,
+    "control": text,
+    "metrics": read_metrics,
+    "guardrails": read_guardrails,
     "holdout": rate,
     "rehearsal": flag,
 }
@@ -195,7 +199,9 @@ def _from_plan(path: Path, given: Table, options: Table) -> ExperimentProtocol:
         raise InputError(f"there are {len(names)} actions, and the plan has {s.n_actions}; name those of the plan")
     _check_pilot_names(plan, names)
     algorithm: str = options.get("algorithm", DEFAULT_ALGORITHM)
-    usual: Table = {"standard": names[s.control], "plan": Forecast.of(plan, algorithm=algorithm.partition(":")[0])}
+    usual: Table = {"plan": Forecast.of(plan, algorithm=algorithm.partition(":")[0])}
+    if "control" not in options:
+        usual["standard"] = names[s.control]
     return ExperimentProtocol(contexts=s.people, **(usual | options | told))
 
 

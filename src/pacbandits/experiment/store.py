@@ -29,6 +29,8 @@ from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
 from pacbandits.experiment.stored_rows import (
     EXPORTED,
+    FIRST_METRIC,
+    GUARDRAIL,
     NEVER,
     REWARD,
     AssignmentColumns,
@@ -41,6 +43,7 @@ from pacbandits.experiment.stored_rows import (
 )
 from pacbandits.records import Contexts, Log
 from pacbandits.records.log import NOT_IN
+from pacbandits.records.metrics import Metric, metric_columns
 from pacbandits.schema import Json
 
 COLLECTING, CERTIFIED, PAUSED, STOPPED = "collecting", "certified", "paused", "stopped"  # states of an experiment
@@ -203,6 +206,11 @@ class StoredExperiment:
         """Return how many numbers encode a context: its features, and its id if it has one."""
         return self.protocol.contexts.n_features + (self.protocol.contexts.ids is not None)
 
+    @cached_property
+    def metric_columns(self) -> tuple[Metric, ...]:
+        """Return the columns of the protocol's metrics, whose values are reported with a reward."""
+        return metric_columns(self.protocol.metrics)
+
     @property
     def window(self) -> int | None:
         """Return the reward window in microseconds; None for the worst-case rule."""
@@ -316,18 +324,21 @@ class Rows(AssignmentColumns):
     rewards (n,): as reported; NaN where none was reported in time.
     reward_sequence (n,): the sequence number of that record; NEVER where there is none.
     guardrail (n,), guardrail_sequence (n,): the same for the guardrail outcome.
+    metrics (n, columns): the metrics, which are reported with the reward; NaN where that was not reported in time.
     """
 
     rewards: FloatArray
     reward_sequence: IntArray
     guardrail: FloatArray
     guardrail_sequence: IntArray
+    metrics: FloatArray
 
     @classmethod
-    def of(cls, columns: dict[str, Any]) -> Rows:
-        """Return assignments without outcomes."""
+    def of(cls, columns: dict[str, Any], *, metrics: int) -> Rows:
+        """Return assignments without outcomes; metrics: the number of their columns."""
         n = len(columns["sequence"])
-        return cls(columns, np.full(n, np.nan), np.full(n, NEVER), np.full(n, np.nan), np.full(n, NEVER))
+        nothing, never = np.full(n, np.nan), np.full(n, NEVER)
+        return cls(columns, nothing, never, nothing.copy(), never.copy(), np.full((n, metrics), np.nan))
 
     def then(self, other: Rows) -> Rows:
         """Return these rows followed by others."""
@@ -337,6 +348,7 @@ class Rows(AssignmentColumns):
             np.concatenate([self.reward_sequence, other.reward_sequence]),
             np.concatenate([self.guardrail, other.guardrail]),
             np.concatenate([self.guardrail_sequence, other.guardrail_sequence]),
+            np.concatenate([self.metrics, other.metrics]),
         )
 
     def before(self, sequence: int) -> Rows:
@@ -348,6 +360,7 @@ class Rows(AssignmentColumns):
             self.reward_sequence[:count],
             self.guardrail[:count],
             self.guardrail_sequence[:count],
+            self.metrics[:count],
         )
 
 
@@ -358,7 +371,8 @@ class History:
         self._stored, self._outcomes = stored, 0  # all outcomes read so far have smaller sequence numbers
         self._widths = {"features": stored.width, "propensities": stored.protocol.n_actions}
         self._names, self._kinds = tuple(EXPORTED), columns_of(AssignmentRow)
-        self.rows = Rows.of(self._arrays([()] * len(self._names)))
+        self._metrics = len(stored.metric_columns)
+        self.rows = Rows.of(self._arrays([()] * len(self._names)), metrics=self._metrics)
 
     def read(self, connection: Connection) -> Rows:
         """Return all rows, with their outcomes so far."""
@@ -367,7 +381,7 @@ class History:
         query = query.where(t.experiment == self._stored.name, t.row >= len(self.rows)).order_by(t.row)
         found = connection.execute(query).all()
         if found:
-            self.rows = self.rows.then(Rows.of(self._arrays(list(zip(*found, strict=True)))))
+            self.rows = self.rows.then(Rows.of(self._arrays(list(zip(*found, strict=True))), metrics=self._metrics))
         self._read_outcomes(connection)
         return self.rows
 
@@ -382,11 +396,16 @@ class History:
         query = sa.select(t.row, t.kind, t.sequence, t.value).where(
             t.experiment == self._stored.name, t.sequence >= self._outcomes, t.late == 0
         )
+        of_kind = {
+            REWARD: (rows.rewards, rows.reward_sequence),
+            GUARDRAIL: (rows.guardrail, rows.guardrail_sequence),
+        }
         for row, kind, sequence, value in connection.execute(query):
-            values, numbers = (
-                (rows.rewards, rows.reward_sequence) if kind == REWARD else (rows.guardrail, rows.guardrail_sequence)
-            )
-            values[row], numbers[row] = value, sequence
+            if kind in of_kind:
+                values, numbers = of_kind[kind]
+                values[row], numbers[row] = value, sequence
+            else:
+                rows.metrics[row, kind - FIRST_METRIC] = value
             self._outcomes = max(self._outcomes, sequence + 1)
 
 
@@ -468,7 +487,18 @@ class Snapshot:
             action_names=protocol.actions,
             reward_range=protocol.reward_range,
             dates=protocol.date_columns,
+            metrics=protocol.metrics,
+            metric_values=self._unit_metrics() if protocol.metrics else None,
         )
+
+    def _unit_metrics(self) -> FloatArray:
+        """Return the metrics of each row (n, columns) in [0, 1]; NaN where its reward is not known."""
+        columns = self.stored.metric_columns
+        low, high, missing = (
+            np.array([getattr(one, name) for one in columns]) for name in ("low", "high", "if_missing")
+        )
+        raw = np.where((self.rows.reward_sequence < self.sequence)[:, None], self.rows.metrics, missing)
+        return np.where(self.in_[:, None], np.clip((raw - low) / (high - low), 0.0, 1.0), np.nan)
 
     def _unit_rewards(self) -> FloatArray:
         """Return the reward of each row (n,) in [0, 1], with the value of a missing reward where none was reported."""

@@ -12,6 +12,7 @@ that default, so that the digests of older records do not change.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -31,7 +32,13 @@ MAX_UNIT_CHARACTERS = 256
 MAX_REASON_CHARACTERS = 1_000
 NEVER = 2**62  # the sequence number of a record that does not exist
 REWARD, GUARDRAIL = 0, 1  # kinds of outcomes
-OUTCOME_KINDS = {"reward": REWARD, "guardrail": GUARDRAIL}
+FIRST_METRIC = 2  # and so on, in the order of the protocol's metric columns
+
+
+def outcome_kinds(metrics: int) -> dict[str, int]:
+    """Return the kinds of outcomes by the names that exports give them; metrics: the number of metric columns."""
+    own = {f"metric_{place}": FIRST_METRIC + place for place in range(metrics)}
+    return {"reward": REWARD, "guardrail": GUARDRAIL, **own}
 
 
 class StoredField(NamedTuple):
@@ -151,7 +158,7 @@ class AssignmentRow(NamedTuple):
 class OutcomeRow(NamedTuple):
     """An outcome of an assignment.
 
-    kind: REWARD or GUARDRAIL.
+    kind: REWARD, GUARDRAIL, or FIRST_METRIC and above for metrics, which are reported with the reward.
     late: 1 if it arrived after the window and does not count.
     """
 
@@ -332,6 +339,45 @@ class Outcomes:
 def spell(moment: int) -> str:
     """Format a time as ISO 8601 text in UTC."""
     return datetime.fromtimestamp(moment / 1e6, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+# Durations, in seconds.
+
+
+SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
+MAX_DURATION_SECONDS = 10 * 366 * SECONDS["day"]
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)")
+
+
+def read_duration(words: object, *, name: str) -> float:
+    """Parse a duration such as "7 days", "36 hours" or "1 day 12 hours" to seconds."""
+    given = text(words, name=name).strip().lower()
+    total, at = 0.0, 0
+    remedy = 'write it as "7 days", "36 hours" or "90 minutes"'
+    for found in _PART.finditer(given):
+        unit = found[2].removesuffix("s")
+        if given[at : found.start()].strip(" ,") or unit not in SECONDS:
+            raise InputError(f"{name} is '{plain(words)}', which is no duration; {remedy}")
+        total, at = total + float(found[1]) * SECONDS[unit], found.end()
+    if at == 0 or given[at:].strip():
+        raise InputError(f"{name} is '{plain(words)}', which is no duration; {remedy}")
+    if not 0 < total <= MAX_DURATION_SECONDS:
+        raise InputError(f"{name} must be more than nothing and at most ten years, got '{plain(words)}'")
+    return total
+
+
+def spell_duration(seconds: float) -> str:
+    """Format a duration in the largest unit of which it is a whole number, or else with three digits."""
+    for unit in ("week", "day", "hour", "minute"):
+        count = seconds / SECONDS[unit]
+        if count >= 1 and abs(count - round(count)) < 1e-9 * count and not (unit == "week" and count < 3):
+            return f"{round(count)} {unit}{'s' * (round(count) != 1)}"
+    unit = next((one for one in ("day", "hour", "minute") if seconds >= SECONDS[one]), "second")
+    count = seconds / SECONDS[unit]
+    return f"{count:.3g} {unit}{'s' * (count != 1)}"
+
+
+# Texts that all databases can store.
 
 
 def check_unit(unit: object) -> str:

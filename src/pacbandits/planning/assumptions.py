@@ -157,6 +157,8 @@ class Assumptions:
     traffic: users per period; None if time does not matter.
     seed: of all random draws.
     spec: the name of the class, if it was given by name: it can then be made for fewer actions.
+    power: the probability with which a gain over the control is to be proven; None for a plan to find a policy within
+        ε, which has no meaning otherwise.
     """
 
     people: Contexts
@@ -169,9 +171,12 @@ class Assumptions:
     traffic: Traffic | None = None
     seed: int = 0
     spec: str | None = None
+    power: float | None = None
 
     def __post_init__(self) -> None:
         settle(self, policies=check_class(self.policies))
+        if self.power is not None:
+            settle(self, power=number(self.power, name="--power", above=0, below=1))
         check_contexts(self.people, name="people")
         instance(self.outcome, Outcome, name="outcome")
         if self.traffic is not None:
@@ -230,8 +235,11 @@ class Assumptions:
 
     def problem(self, scenario: int, number: int) -> Problem:
         """Draw problem `number` of a scenario."""
-        rng = np.random.default_rng([self.seed, scenario, number])
-        return self.scenarios[scenario].draw(self.people, self.policies, outcome=self.outcome, rng=rng)
+        rng, one = np.random.default_rng([self.seed, scenario, number]), self.scenarios[scenario]
+        if isinstance(one, Scenario):
+            control = None if self.power is None else self.control
+            return one.draw(self.people, self.policies, outcome=self.outcome, rng=rng, control=control)
+        return one.draw(self.people, self.policies, outcome=self.outcome, rng=rng)
 
     def with_fewer_people(self, most: int) -> Assumptions:
         """Return the same with at most this many contexts, unless the class identifies each by an id."""
@@ -299,7 +307,7 @@ class Assumptions:
                 "policies",
                 f"{self.policies.type_name.lower()}, about {_power_of_ten(self.policies.log_size)} of them",
             ),
-            ("wanted", f"a policy within {self.epsilon:g} of the best, with probability {1 - self.delta:g}"),
+            ("wanted", self._wanted()),
             ("rewards", f"{rewards}{differ}"),
         ]
         if self.traffic is not None:
@@ -307,6 +315,12 @@ class Assumptions:
         for one, share in zip(self.scenarios, self.shares, strict=True):
             lines.append((f"scenario '{one.name}'", f"{one.describe()} ({100 * share:.0f} %)"))
         return lines
+
+    def _wanted(self) -> str:
+        sure = f"with probability {1 - self.delta:g}"
+        if self.power is None:
+            return f"a policy within {self.epsilon:g} of the best, {sure}"
+        return f"a policy that is proven to gain over action {self.control}, {sure}; in {100 * self.power:g} % of tests"
 
 
 def check_scenarios(scenarios: object) -> tuple[Supposition, ...]:

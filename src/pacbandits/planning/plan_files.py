@@ -1,17 +1,18 @@
-"""Plans as JSON files, with their assumptions and contexts, so that a run can start from one."""
+"""Plans as JSON files, with their assumptions and contexts, so that a run can start from one; scenarios in TOML."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from pacbandits.checks import finite, instance, path_of
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, nearest, plain
 from pacbandits.planning.assumptions import Assumptions, Supposition, Traffic
+from pacbandits.planning.gain_plan import GainPlan, SimulatedTest, quick_gain_plan
 from pacbandits.planning.sample_sizes import ANALYSES, CERTIFY, SampleSizeEstimate, people_of_log
 from pacbandits.planning.simulated_trials import RIVALS, PlayedTrial
 from pacbandits.planning.study_plan import StudyPlan
@@ -20,11 +21,26 @@ from pacbandits.policies.registry import class_from_json, class_to_json
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import Outcome, Scenario
 from pacbandits.records import Contexts, Log
-from pacbandits.records.text_files import naming
-from pacbandits.schema import Fields, Json, json_text, number, read_json, texts
+from pacbandits.records.text_files import naming, read_toml
+from pacbandits.schema import (
+    Fields,
+    Json,
+    flag,
+    format_text,
+    json_text,
+    number,
+    numbers,
+    rate,
+    read_format,
+    read_json,
+    text,
+    texts,
+    whole_number,
+)
 from pacbandits.version import __version__
 
-FORMAT = "pacbandits plan 1"
+FORMAT, GAIN_FORMAT = 1, 1  # of the files (docs/stability.md)
+GAIN_PLAN = "gain plan"
 FIELDS = (
     "format",
     "made_by",
@@ -42,7 +58,7 @@ FIELDS = (
 def plan_to_json(plan: StudyPlan) -> Json:
     """Serialise a plan to JSON-compatible values; `answer` holds the results alone."""
     return {
-        "format": FORMAT,
+        "format": format_text("plan", FORMAT),
         "made_by": f"pacbandits {__version__}",
         "source": plan.source,
         "answer": answer_to_json(plan),
@@ -82,14 +98,58 @@ def answer_to_json(plan: StudyPlan) -> Json:
     }
 
 
-def save_plan(path: str | Path, plan: StudyPlan) -> None:
-    """Write a plan to a JSON file that `load_plan` reads."""
+GAIN_FIELDS = ("format", "made_by", "source", "budget", "deadline", "left_out", "supposed", "tests", "answer")
+
+
+def gain_plan_to_json(plan: GainPlan) -> Json:
+    """Serialise a plan to prove a gain to JSON-compatible values; `answer` holds the results alone."""
+    return {
+        "format": format_text(GAIN_PLAN, GAIN_FORMAT),
+        "made_by": f"pacbandits {__version__}",
+        "source": plan.source,
+        "answer": gain_answer_to_json(plan),
+        "budget": plan.budget,
+        "deadline": plan.deadline,
+        "left_out": list(plan.left_out),
+        "supposed": _supposed_to_json(plan.supposed),
+        "tests": [asdict(one) | {"needed": finite(one.needed)} for one in plan.tests],
+    }
+
+
+def gain_answer_to_json(plan: GainPlan) -> Json:
+    """Serialise the results of a plan to prove a gain, without its assumptions; null for infinite numbers."""
+    s = plan.supposed
+    shares = {str(share): share for share in (0.5, 0.8, 0.95)}
+    periods = {name: finite(plan.periods(share)) for name, share in shares.items()}
+    return {
+        "improve_on": s.control,
+        "control": plan.control,
+        "power": plan.power,
+        "delta": s.delta,
+        "effects": list(s.effects),
+        "simulated": plan.simulated,
+        "rows": finite(plan.rows),
+        "rows_foretold": finite(plan.foretold(plan.power)),
+        "ordinary_test_rows": finite(plan.ordinary()),
+        "ratio": plan.ratio,
+        "periods": None if s.traffic is None else periods | {"period": s.traffic.period},
+        "people": plan.samples.to_json(),
+        "by_scenario": {one.name: plan.quantiles(i).to_json() for i, one in enumerate(s.scenarios)},
+        "proven_by_budget": None if plan.budget is None else plan.chance(plan.budget),
+        "proven_by_deadline": None if plan.deadline is None else plan.chance_in(plan.deadline),
+        "findings": list(plan.findings()),
+    }
+
+
+def save_plan(path: str | Path, plan: StudyPlan | GainPlan) -> None:
+    """Write a plan to a JSON file that `load_plan` reads, or `load_gain_plan`."""
     target = path_of(path)
-    instance(plan, StudyPlan, name="plan", remedy="make one by plan(…)")
+    if not isinstance(plan, GainPlan):
+        instance(plan, StudyPlan, name="plan", remedy="make one by plan(…)")
     if target.suffix.lower() != ".json":
         raise InputError(f"a plan is written as JSON; name it {target.with_suffix('.json')}")
     try:
-        target.write_text(json_text(plan_to_json(plan)) + "\n", encoding="utf-8")
+        target.write_text(json_text(plan.to_json()) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
@@ -104,10 +164,62 @@ def load_plan(path: str | Path) -> StudyPlan:
         return _plan_from_json(read_json(path))
 
 
+def load_gain_plan(path: str | Path) -> GainPlan:
+    """Read a plan to prove a gain, of `plan(…, improve_on=…)`, from a file.
+
+    Raises:
+        InputError: If there is no such file, or it holds no such plan; the message says which.
+    """
+    with naming(path_of(path)):
+        given = Fields.read(read_json(path), of="plan")
+        read_format(given.given, GAIN_PLAN, latest=GAIN_FORMAT)
+        given.check_known(GAIN_FIELDS)
+        made = quick_gain_plan(_supposed_from_json(given.fields("supposed", of="plan")))
+        if made.supposed.power is None:
+            raise InputError("the plan lacks its power; make it again by pacbandits plan --improve-on")
+        tests = (Fields.read(one, of="test of a plan") for one in given.items("tests"))
+        return replace(
+            made,
+            tests=tuple(_test_from_json(one, len(made.supposed.scenarios)) for one in tests),
+            source=given.text("source"),
+            budget=None if given["budget"] is None else given.whole_number("budget", least=1),
+            deadline=given.number_or_null("deadline", least=0),
+            left_out=tuple(given.texts("left_out")),
+        )
+
+
+def load_any_plan(path: str | Path) -> StudyPlan | GainPlan:
+    """Read a plan of either kind from a file."""
+    with naming(path_of(path)):
+        gain = is_gain_plan(Fields.read(read_json(path), of="plan"))
+    return load_gain_plan(path) if gain else load_plan(path)
+
+
+def is_gain_plan(given: Fields) -> bool:
+    """Whether a file of a plan holds one to prove a gain."""
+    return str(given.given.get("format")).startswith(f"pacbandits {GAIN_PLAN} ")
+
+
+def _test_from_json(given: Fields, scenarios: int) -> SimulatedTest:
+    needed = given.number_or_null("needed", least=0)
+    return SimulatedTest(
+        given.whole_number("scenario", most=scenarios - 1),
+        given.whole_number("number"),
+        given.whole_number("rows", least=1),
+        given.number("gain"),
+        given.number("low"),
+        math.inf if needed is None else needed,
+    )
+
+
 def _plan_from_json(value: object) -> StudyPlan:
     given = Fields.read(value, of="plan")
-    if given.given.get("format") != FORMAT:
-        raise InputError(f"this is not a plan: its format must be '{FORMAT}'")
+    if is_gain_plan(given):
+        raise InputError(
+            "this plan is to prove a gain over the control by one analysis of a finished test (plan --improve-on), "
+            "and this needs one to find a policy within ε; make one with --epsilon"
+        )
+    read_format(given.given, "plan", latest=FORMAT)
     given.check_known(FIELDS)
     supposed = _supposed_from_json(given.fields("supposed", of="plan"))
     names = [Fields.read(one, of="estimate of a plan") for one in given.items("estimates", least=1)]
@@ -157,7 +269,7 @@ def _supposed_to_json(s: Assumptions) -> Json:
         "control": s.control,
         "traffic": None if s.traffic is None else s.traffic.to_json(),
         "seed": s.seed,
-    }
+    } | ({} if s.power is None else {"power": s.power})
 
 
 def _supposed_from_json(given: Fields) -> Assumptions:
@@ -181,6 +293,7 @@ def _supposed_from_json(given: Fields) -> Assumptions:
         traffic=None if traffic is None else _traffic_from_json(traffic),
         seed=given.whole_number("seed"),
         spec=None if given["spec"] is None else given.text("spec"),
+        power=given.number("power") if "power" in given.given else None,
     )
 
 
@@ -271,3 +384,102 @@ def contexts_from_json(given: Fields) -> Contexts:
     weights = given.numbers("weights", shortest=size, longest=size, least=0)
     ids = None if given["ids"] is None else given.whole_numbers("ids", shortest=size, longest=size)
     return Contexts.of(features, names=names, categories=labels, ids=ids, weights=weights)
+
+
+# A plan's assumptions, with its scenarios, in a TOML file.
+
+
+SCENARIO_KEYS = ("kind", "effect", "share", "matter", "weight", "name")
+
+
+def two_numbers(value: object, *, name: str) -> tuple[float, float]:
+    """Return a list of two numbers as a pair."""
+    low, high = numbers(value, name=name, shortest=2, longest=2)
+    return low, high
+
+
+def _effect(value: object, *, name: str) -> float | str:
+    """Return a number, or text as `plan` reads it: "+20%" of the baseline, "2%"."""
+    return text(value, name=name) if isinstance(value, str) else number(value, name=name)
+
+
+# Keys at the top level, with their names as arguments of `plan`, and their readers.
+KEYS: dict[str, tuple[str, Any]] = {
+    "actions": ("n_actions", whole_number),
+    "policies": ("policies", text),
+    "epsilon": ("epsilon", rate),
+    "delta": ("delta", rate),
+    "baseline": ("baseline", rate),
+    "spread": ("spread", number),
+    "reward_range": ("reward_range", two_numbers),
+    "variation": ("variation", rate),
+    "effect": ("effect", _effect),
+    "share": ("share", rate),
+    "control": ("control", whole_number),
+    "improve_on": ("improve_on", whole_number),
+    "power": ("power", rate),
+    "traffic": ("traffic", text),
+    "delay": ("delay", whole_number),
+    "batched": ("batched", flag),
+    "budget": ("budget", whole_number),
+    "seed": ("seed", whole_number),
+}
+
+
+def read_scenarios(path: str | Path) -> dict[str, Any]:
+    """Read the assumptions in a TOML file, by their names as arguments of `plan`.
+
+    baseline = 0.05
+    traffic = "4000/week"
+
+    [[scenario]]
+    kind = "segments"
+    effect = 0.04
+    share = 0.25
+
+    Raises:
+        InputError: If the file cannot be read, or has an invalid entry; the message names it.
+    """
+    source = Path(path)
+    with naming(source):
+        return _read_assumptions(read_toml(source))
+
+
+def _read_assumptions(given: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if not given:
+        raise InputError('is empty; start with baseline = 0.05, or with a [[scenario]] and its kind = "winner"')
+    for key, value in given.items():
+        if key == "scenario":
+            listed = cast(list[object], value) if isinstance(value, list) else [value]
+            out["scenarios"] = tuple(_read_scenario(one, i + 1) for i, one in enumerate(listed))
+        elif key in KEYS:
+            name, read = KEYS[key]
+            out[name] = read(value, name=f"'{key}'")
+        else:
+            raise InputError(f"unknown key '{plain(key)}'{nearest(key, (*KEYS, 'scenario'))}")
+    return out
+
+
+def _read_scenario(value: object, which: int) -> Scenario:
+    """One scenario of the file."""
+    if not isinstance(value, dict):
+        raise InputError("scenarios are tables: [[scenario]], and below it kind = …")
+    given = cast(dict[str, Any], value)
+    for key in given:
+        if key not in SCENARIO_KEYS:
+            raise InputError(f"scenario {which} has an unknown key '{plain(key)}'{nearest(key, SCENARIO_KEYS)}")
+    if "kind" not in given:
+        raise InputError(f"scenario {which} lacks its kind: none, winner, segments or few")
+    called = f"of scenario {which}"
+    options: dict[str, Any] = {"kind": text(given["kind"], name=f"kind {called}")}
+    options |= {
+        key: (number if key == "weight" else rate)(given[key], name=f"{key} {called}")
+        for key in ("effect", "share", "weight")
+        if key in given
+    }
+    if "matter" in given:
+        options["matter"] = whole_number(given["matter"], name=f"matter {called}")
+    if "name" in given:
+        options["name"] = text(given["name"], name=f"name {called}")
+    return Scenario(**options)

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -276,6 +276,9 @@ def play_job(told: tuple[Assumptions, TrialQuestion], job: tuple[int, int, str])
 
 
 Job = tuple[int, int, str]  # scenario, number of its draw, algorithm
+Shared = TypeVar("Shared")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 def play_all(
@@ -294,24 +297,39 @@ def play_all(
     engine: plays on its workers, instead of processes of this machine.
     until: when, by `time.monotonic`, to stop waiting for trials; with one process the last one is finished.
     """
+    told = supposed, asked
+    yield from hand_out(play_job, told, supposed, jobs, processes=processes, engine=engine, until=until)
+
+
+def hand_out(
+    task: Callable[[Shared, Given], Made],
+    told: Shared,
+    supposed: Assumptions,
+    jobs: Iterator[Given],
+    *,
+    processes: int | None,
+    engine: DaskEngine | None,
+    until: float,
+) -> Generator[Made]:
+    """Yield the result of each job of a plan; told: the first argument of the task. Else as `play_all`."""
     if engine is not None:
-        yield from engine.each(play_job, (supposed, asked), jobs, until=until)
+        yield from engine.each(task, told, jobs, until=until)
         return
     count = cores() if processes is None else processes
-    if count == 1 or not _can_be_handed_over(supposed, asked):
-        for scenario, number, algorithm in jobs:
-            yield play_one(supposed, asked, scenario, number, algorithm)
+    if count == 1 or not _can_be_handed_over(supposed, told):
+        for job in jobs:
+            yield task(told, job)
         return
-    yield from local.each(play_job, (supposed, asked), jobs, processes=count, until=until)
+    yield from local.each(task, told, jobs, processes=count, until=until)
 
 
-def _can_be_handed_over(supposed: Assumptions, asked: TrialQuestion) -> bool:
+def _can_be_handed_over(supposed: Assumptions, told: object) -> bool:
     """Whether the assumptions can be sent to another process; not so for a class that a script itself defines."""
     parts = (supposed.people, supposed.policies, *supposed.scenarios)
     if any(type(part).__module__ == "__main__" for part in parts):
         return False
     try:
-        pickle.dumps((supposed, asked))
+        pickle.dumps(told)
     except (pickle.PicklingError, AttributeError, TypeError):
         return False
     return True

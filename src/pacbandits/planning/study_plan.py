@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from pacbandits.planning.assumptions import (
     people_of,
     usual_scenarios,
 )
+from pacbandits.planning.gain_plan import GainPlan, quick_gain_plan, refine_gain_plan
 from pacbandits.planning.sample_sizes import (
     ANALYSES,
     CERTIFY,
@@ -54,8 +56,8 @@ from pacbandits.planning.simulated_trials import (
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import load_policies
 from pacbandits.problems.pilots import PilotEffects
-from pacbandits.problems.scenarios import DEFAULT_VARIATION, Outcome
-from pacbandits.progress import Progress, listener
+from pacbandits.problems.scenarios import DEFAULT_VARIATION, Outcome, Scenario
+from pacbandits.progress import Displayed, Progress, listener
 from pacbandits.records import Contexts, Log
 from pacbandits.records.log_metadata import check_range
 
@@ -91,7 +93,7 @@ class TrialAverages:
 
 
 @dataclass(frozen=True, eq=False)
-class StudyPlan:
+class StudyPlan(Displayed):
     """The predicted cost of a trial, before it starts.
 
     supposed: its assumptions.
@@ -289,6 +291,10 @@ class StudyPlan:
             words.append(f"Some simulated trials had not finished after {self.max_samples:,} users and were ended.")
         return tuple(words)
 
+    def figure(self) -> Any:
+        """Draw the chance to be done by number of people, and sample sizes by scenario, as a matplotlib figure."""
+        return import_module("pacbandits.report.plan_report").plan_figure(self)
+
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values."""
         from pacbandits.planning.plan_files import plan_to_json
@@ -314,9 +320,10 @@ def _no_proof_of_personalising(gain: float, epsilon: float) -> str:
 # Make a plan from stated assumptions: the function `plan`.
 
 
-DEFAULT_CLASS, DEFAULT_DELTA = "trees:depth=2", 0.05
+DEFAULT_CLASS, DEFAULT_DELTA, DEFAULT_POWER = "trees:depth=2", 0.05, 0.8
 DEFAULT_EPSILON_IN_BASELINES = 0.2  # if only a budget is known: effects of a fifth of the baseline matter
 MOST_SIMULATED_PEOPLE = 1e9  # in one trial, unless a larger number is predicted
+NO_EPSILON = 0.05  # of the range of rewards: stands for ε in a plan to prove a gain, which has none
 GIVEN_UP_AFTER = 10  # multiple of the predicted 95 % quantile after which a trial is given up
 
 
@@ -336,11 +343,14 @@ class PlanRequest:
     share: float | None = None
     scenarios: Sequence[Supposition] | None = None
     control: int = 0
+    improve_on: int | None = None
+    power: float = DEFAULT_POWER
     traffic: Traffic | str | None = None
     budget: int | None = None
     seed: int = 0
 
 
+@overload
 def plan(
     contexts: Contexts | Log | DataFrame,
     *,
@@ -356,6 +366,8 @@ def plan(
     share: float | None = None,
     scenarios: Sequence[Supposition] | None = None,
     control: int = 0,
+    improve_on: int,
+    power: float = DEFAULT_POWER,
     traffic: Traffic | str | None = None,
     budget: int | None = None,
     seed: int = 0,
@@ -365,7 +377,62 @@ def plan(
     engine: DaskEngine | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
-) -> StudyPlan:
+) -> GainPlan: ...
+@overload
+def plan(
+    contexts: Contexts | Log | DataFrame,
+    *,
+    n_actions: int | None = None,
+    policies: PolicyClass | str = DEFAULT_CLASS,
+    epsilon: float | None = None,
+    delta: float = DEFAULT_DELTA,
+    baseline: float | None = None,
+    spread: float | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    variation: float = DEFAULT_VARIATION,
+    effect: float | str | None = None,
+    share: float | None = None,
+    scenarios: Sequence[Supposition] | None = None,
+    control: int = 0,
+    improve_on: None = None,
+    power: float = DEFAULT_POWER,
+    traffic: Traffic | str | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    simulated: bool = True,
+    limits: Limits | None = None,
+    folder: str | Path | None = None,
+    engine: DaskEngine | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> StudyPlan: ...
+def plan(
+    contexts: Contexts | Log | DataFrame,
+    *,
+    n_actions: int | None = None,
+    policies: PolicyClass | str = DEFAULT_CLASS,
+    epsilon: float | None = None,
+    delta: float = DEFAULT_DELTA,
+    baseline: float | None = None,
+    spread: float | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    variation: float = DEFAULT_VARIATION,
+    effect: float | str | None = None,
+    share: float | None = None,
+    scenarios: Sequence[Supposition] | None = None,
+    control: int = 0,
+    improve_on: int | None = None,
+    power: float = DEFAULT_POWER,
+    traffic: Traffic | str | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    simulated: bool = True,
+    limits: Limits | None = None,
+    folder: str | Path | None = None,
+    engine: DaskEngine | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> StudyPlan | GainPlan:
     """Plan a trial before it starts: predict its number of users, its duration and its gain.
 
     contexts: of past users; or the log of a pilot, whose uncertain effects are drawn.
@@ -381,6 +448,9 @@ def plan(
     share: of users for whom another action is better, in the scenario `segments`.
     scenarios: assumptions about effects, if not the usual: none, winner, segments and few.
     control: the action in use now.
+    improve_on: plan for a proof that a policy gains over this action, the control, instead of one that it is within
+        epsilon of the best: the number of rows until `certify(…, control=…)` proves it, as a `GainPlan`.
+    power: the probability with which it is to prove that.
     traffic: users per period, such as "4000/week"; a `Traffic` may have batches and late rewards.
     budget: affordable number of users.
     seed: of all random draws.
@@ -412,11 +482,19 @@ def plan(
         share=share,
         scenarios=scenarios,
         control=control,
+        improve_on=improve_on,
+        power=power,
         traffic=traffic,
         budget=budget,
         seed=seed,
     )
     _check_simulation(simulated, limits, folder, engine, watch)
+    if improve_on is not None:
+        gain = _quick_gain(suppose(_contexts_of(contexts), asked, progress=progress), asked)
+        if folder is not None or watch is not None:
+            name = "watch" if folder is None else "folder"
+            raise InputError(f"{name} is for simulated trials, and a plan to prove a gain has none; leave it out")
+        return refine_gain_plan(gain, limits=limits, engine=engine, progress=progress) if simulated else gain
     made = _quick(suppose(_contexts_of(contexts), asked, progress=progress), budget=budget, progress=progress)
     if not simulated:
         return made
@@ -427,6 +505,12 @@ def _quick(supposed: Assumptions, *, budget: int | None, progress: Progress | No
     """Return the plan with its quick prediction alone."""
     made = StudyPlan(supposed, estimate(supposed, progress=progress), (), 1, budget=budget)
     return replace(made, max_samples=most_people(max(made.foretold(one).p95 for one in RIVALS)))
+
+
+def _quick_gain(supposed: Assumptions, asked: PlanRequest) -> GainPlan:
+    """Return the plan to prove a gain with its quick prediction alone."""
+    left_out = tuple(one.name for one in asked.scenarios or () if one not in supposed.scenarios)
+    return replace(quick_gain_plan(supposed), budget=asked.budget, left_out=left_out)
 
 
 def _check_simulation(simulated: object, limits: object, folder: object, engine: object, watch: object) -> None:
@@ -485,6 +569,8 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
     check_percentage(asked.epsilon, name="--epsilon", reward_range=(outcome.low, outcome.high))
     epsilon = None if asked.epsilon is None else check_plan_epsilon(asked.epsilon, outcome)
     first = epsilon
+    if asked.improve_on is not None:
+        return _suppose_gain(asked, people, policies, outcome, pilot, traffic)
     if first is None:
         if asked.budget is None:
             raise InputError("give the tolerance (--epsilon), or the number of users you can afford (--budget)")
@@ -514,6 +600,60 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
             )
         made = made.with_epsilon(near)
     return made
+
+
+def _suppose_gain(
+    asked: PlanRequest,
+    people: Contexts,
+    policies: PolicyClass,
+    outcome: Outcome,
+    pilot: PilotEffects | None,
+    traffic: Traffic | None,
+) -> Assumptions:
+    """Return the assumptions of a plan to prove a gain: scenarios are those in which there is one.
+
+    By default one action is better than the control for everybody, or for a share of people if that is stated.
+    """
+    assert asked.improve_on is not None
+    if asked.epsilon is not None:
+        raise InputError(
+            f"--epsilon {asked.epsilon:g} is for a plan to find the best policy, and --improve-on for one to prove a "
+            "gain over the control; leave one of them out"
+        )
+    if asked.control not in (0, asked.improve_on):
+        raise InputError(
+            f"--improve-on names action {asked.improve_on} and --control action {asked.control}, which are one action; "
+            "leave one of them out"
+        )
+    control = whole_number(asked.improve_on, name="--improve-on", least=0, most=policies.n_actions - 1)
+    scenarios: tuple[Supposition, ...]
+    given: tuple[Supposition, ...]
+    if asked.scenarios is not None or pilot is not None:
+        _check_unheard(asked, "scenarios state" if asked.scenarios is not None else "a pilot determines")
+        given = (pilot,) if pilot is not None and asked.scenarios is None else check_scenarios(asked.scenarios)
+        scenarios = tuple(one for one in given if not (isinstance(one, Scenario) and one.kind == "none"))
+        if not scenarios:
+            raise InputError("in the scenario 'none' there is no gain to prove; add a scenario with an effect")
+    else:
+        effect, kind = effect_of(asked.effect, outcome), "winner" if asked.share is None else "segments"
+        scenarios = tuple(
+            one
+            for one in usual_scenarios(effect=effect, n_actions=policies.n_actions, share=asked.share)
+            if one.kind == kind
+        )
+    return Assumptions(
+        people,
+        policies,
+        NO_EPSILON * outcome.unit,
+        asked.delta,
+        outcome,
+        scenarios,
+        control=control,
+        traffic=traffic,
+        seed=asked.seed,
+        spec=asked.policies if isinstance(asked.policies, str) else None,
+        power=number(asked.power, name="--power", above=0, below=1),
+    )
 
 
 def _check_unheard(asked: PlanRequest, who: str) -> None:

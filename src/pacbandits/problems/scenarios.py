@@ -162,12 +162,19 @@ class Scenario:
         *,
         outcome: Outcome,
         rng: np.random.Generator,
+        control: int | None = None,
     ) -> Problem:
-        """Draw a problem for contexts with ids 0 … n − 1; rewards are rescaled to [0, 1]."""
+        """Draw a problem for contexts with ids 0 … n − 1; rewards are rescaled to [0, 1].
+
+        control: the action in use now, if others are to be better than it: it is not among those with an effect, and in
+        `segments` it is the one that is better for most people.
+        """
         n, n_actions = len(contexts), policies.n_actions
         self.check(outcome, n_actions=n_actions)
         means = np.tile(_bases(contexts, outcome, rng)[:, None], (1, n_actions))
         order = rng.permutation(n_actions)
+        if control is not None:
+            order = np.insert(order[order != control], 0 if self.kind == "segments" else n_actions - 1, control)
         if self.kind == "winner":
             means[:, order[0]] += self.effect
         elif self.kind == "segments":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -50,6 +50,11 @@ class Metric:
     @property
     def columns(self) -> tuple[Metric, ...]:
         return (self,)
+
+    @property
+    def if_missing(self) -> float:
+        """The value that stands for a missing one: 0, or the end of the range that is nearest to 0."""
+        return min(max(0.0, self.low), self.high)
 
     @property
     def spelt(self) -> str:
@@ -135,9 +140,9 @@ def _split_ranges(words: str) -> tuple[str, list[float]]:
     return words, []
 
 
-def read_metrics(given: object) -> tuple[AnyMetric, ...]:
+def read_metrics(given: object, *, name: str = "--metric") -> tuple[AnyMetric, ...]:
     """Return distinct metrics from their descriptions, or from a single text; raise if a column has two ranges."""
-    listed = (given,) if isinstance(given, str | Metric | Ratio) else entries(given, name="--metric")
+    listed = (given,) if isinstance(given, str | Metric | Ratio) else entries(given, name=name)
     out = tuple(dict.fromkeys(read_metric(one) for one in listed))
     if len(out) > MAX_METRICS:
         raise InputError(f"{len(out):,} metrics were listed, and at most {MAX_METRICS:,} are possible; list fewer")
@@ -370,10 +375,42 @@ def _read_amount(words: str) -> float:
     return read_rate(words if points is None else f"{points[1]}%")
 
 
-def read_guardrails(given: object) -> tuple[Guardrail, ...]:
+def read_guardrails(given: object, *, name: str = "--guardrail") -> tuple[Guardrail, ...]:
     """Return distinct guardrails from their descriptions, or from a single text."""
-    listed = (given,) if isinstance(given, str | Guardrail) else entries(given, name="--guardrail")
+    listed = (given,) if isinstance(given, str | Guardrail) else entries(given, name=name)
     return tuple(dict.fromkeys(read_guardrail(one) for one in listed))
+
+
+MAX_SEALED_COLUMNS = 20  # of metrics: each is a record of its own with every reward
+MAX_SEALED_CHARACTERS = 80  # of a metric's name
+
+
+def read_sealed_metrics(
+    metrics: object, guardrails: object, *, taken: Collection[str]
+) -> tuple[tuple[AnyMetric, ...], tuple[Guardrail, ...]]:
+    """Return the metrics and guardrails of an experiment, which are fixed before the first row; taken: other columns.
+
+    A guardrail does not add its metric: with a misspelt name no reward could ever be reported.
+    """
+    listed, rails = read_metrics(metrics, name="metrics"), read_guardrails(guardrails, name="guardrails")
+    columns = metric_columns(listed)
+    if len(columns) > MAX_SEALED_COLUMNS:
+        raise InputError(f"the metrics have {len(columns)} columns, and at most {MAX_SEALED_COLUMNS} are possible")
+    for name in (column.name for column in columns):
+        if name in taken or plain(name, most=MAX_SEALED_CHARACTERS) != name or name != name.strip():
+            why = "of a feature or of another column of the log" if name in taken else "that is not one short line"
+            raise InputError(f"the metric '{plain(name)}' has a name {why}; rename it")
+    if listed and METRICS_COLUMN in taken:
+        raise InputError(f"the feature '{METRICS_COLUMN}' has the name of a column of the log; rename it")
+    names = [metric.name for metric in listed]
+    for rail in rails:
+        if rail.metric not in names:
+            raise InputError(
+                f"guardrail '{plain(rail.spelt)}' is on '{plain(rail.metric)}', which is not among the metrics"
+                f"{nearest(rail.metric, names)}; list it in metrics, with its range"
+            )
+        rail.check(listed)
+    return listed, rails
 
 
 def with_guarded(metrics: object, guardrails: Iterable[Guardrail]) -> tuple[AnyMetric, ...]:

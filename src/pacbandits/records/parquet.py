@@ -33,7 +33,7 @@ from pacbandits.records.text_files import (
     spell_bytes,
     why,
 )
-from pacbandits.schema import MAX_TEXT_CHARACTERS, Fields, parse_json, texts
+from pacbandits.schema import MAX_TEXT_CHARACTERS, Fields, format_text, parse_json, read_format, texts
 
 # The unpacked size of a Parquet file, from its page headers, before any page is unpacked.
 #
@@ -292,6 +292,7 @@ NO_ABOUT = Fields({}, "description of the table")
 _MAX_FOOTER_ITEMS = 10**6  # per list of the footer
 _PLAIN_PARQUET = "write it without compression and dictionaries (compression='none', use_dictionary=False)"
 _REMARKS_KEY, _ABOUT_KEY = b"pacbandits remarks", b"pacbandits about"  # in the metadata of a Parquet file
+FORMAT = 1  # of these entries (docs/stability.md)
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,7 +451,10 @@ def _header(file: Any, path: Path) -> Header:
 
 
 def _about(said: Mapping[bytes, bytes], path: Path) -> Fields:
-    return Fields.read(_from_json(said, _ABOUT_KEY, b"{}", f"the description in {path}"), of=NO_ABOUT.of)
+    about = Fields.read(_from_json(said, _ABOUT_KEY, b"{}", f"the description in {path}"), of=NO_ABOUT.of)
+    with naming(path):
+        read_format(about.given, "table", latest=FORMAT, unnumbered=FORMAT)
+    return about
 
 
 def _from_json(said: Mapping[bytes, bytes], key: bytes, default: bytes, name: str) -> object:
@@ -579,9 +583,8 @@ def write(
     """
     arrays: Any = {name: _arrow(values) for name, values in columns.items()}
     table: Any = pa.table(arrays)
-    said = {_REMARKS_KEY: list(remarks), _ABOUT_KEY: dict(about or {})}
-    if any(said.values()):
-        table = table.replace_schema_metadata({key: json.dumps(value) for key, value in said.items() if value})
+    said = {_REMARKS_KEY: list(remarks), _ABOUT_KEY: {"format": format_text("table", FORMAT), **(about or {})}}
+    table = table.replace_schema_metadata({key: json.dumps(value) for key, value in said.items() if value})
     try:
         if not isinstance(path, str | Path):
             made = BytesIO()

@@ -1,9 +1,23 @@
 """Documents, tables and figures for readers, built only from measured results."""
 
+from dataclasses import replace
+from importlib import import_module
+
+from pacbandits.certificate import Claim
+from pacbandits.complexity import Complexity
+from pacbandits.planning import StudyPlan
+from pacbandits.proofs import Proof
 from pacbandits.report.certified import certified_steps, draw_certified
 from pacbandits.report.figures import check_figure_path, draw_complexity
+from pacbandits.report.html import render_notebook
 from pacbandits.report.realizable import draw_realizable, realizable_document
-from pacbandits.report.result_report import applied_document, asymptotic_document, certificate_document, worth_document
+from pacbandits.report.result_report import (
+    applied_document,
+    asymptotic_document,
+    certificate_document,
+    claim_document,
+    worth_document,
+)
 from pacbandits.report.run_report import (
     Comparison,
     algorithms_document,
@@ -14,6 +28,7 @@ from pacbandits.report.run_report import (
     run_document,
     runs_document,
 )
+from pacbandits.simulation import Run
 
 __all__ = [
     "Comparison",
@@ -33,5 +48,24 @@ __all__ = [
     "realizable_document",
     "run_document",
     "runs_document",
+    "to_html",
     "worth_document",
 ]
+
+
+def to_html(result: object) -> str:
+    """Return a result as HTML for the output of a notebook."""
+    match result:
+        case Claim():
+            document = replace(claim_document(result), title="Certificate")
+        case Proof():
+            return to_html(result.certificate)
+        case Run():
+            document = run_document(result)
+        case Complexity():
+            document = complexity_document(None, result)
+        case StudyPlan():
+            document = import_module("pacbandits.report.plan_report").plan_document(result, drawn=False)
+        case _:  # the status of an experiment, whose module needs an extra
+            document = import_module("pacbandits.report.experiment_report").status_document(vars(result)["figures"])
+    return render_notebook(document)

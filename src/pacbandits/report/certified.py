@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pacbandits.report.figures import BEST_COLOUR, DOTS_AN_INCH, GREY, UNIFORM_COLOUR, pyplot, save_figure, say
+from pacbandits.report.figures import BEST_COLOUR, DOTS_AN_INCH, GREY, UNIFORM_COLOUR, new_figure, save_figure, say
 from pacbandits.report.numbers import show_in_figure, show_name, show_samples
 from pacbandits.report.run_report import (
     CONFIDENCE_FORMULA,
@@ -53,11 +53,14 @@ def certified_steps(run: Run) -> tuple[list[int], list[float]]:
 
 
 def draw_certified(comparison: Comparison, *, path: Path) -> None:
-    """Draw certified ε against samples for the runs that certify, with the yardsticks, and write the figure."""
-    plt = pyplot()
-    figure: Any
-    axis: Any
-    figure, axis = plt.subplots(figsize=(_WIDTH_DOTS / DOTS_AN_INCH, 5.4), layout="constrained")
+    """Write the figure in the format of the path's suffix."""
+    save_figure(certified_figure(comparison), path)
+
+
+def certified_figure(comparison: Comparison) -> Any:
+    """Return the figure of certified ε against samples for the runs that certify, with the yardsticks."""
+    figure = new_figure(_WIDTH_DOTS / DOTS_AN_INCH, 5.4)
+    axis = figure.subplots()
     curves = [curve for curve in (_Curve(run, *certified_steps(run)) for run in comparison.runs) if curve.samples]
     if curves:
         marks, asked = _yardstick_marks(comparison), comparison.run.epsilon
@@ -72,7 +75,7 @@ def draw_certified(comparison: Comparison, *, path: Path) -> None:
         _head(axis, comparison, lift=40 if marks else 8)
     else:
         say(axis, "nothing was certified")
-    save_figure(figure, path)
+    return figure
 
 
 def _frame(axis: Any, curves: list[_Curve], marks: list[tuple[float, str]], *, asked: float) -> None:

@@ -30,6 +30,7 @@ def status_document(figures: Json) -> Document:
         blocks.append(_leaves(figures["leaves"], figures["actions"]))
     if (health := figures["health"]) is not None:
         blocks.append(Section("health", tuple(map(Text, _health(health)))))
+    blocks += _metrics(figures)
     if (held := figures["holdout_compared"]) is not None:
         blocks.append(Text(f"{_holdout(held, figures['standard'])}\n"))
     events = tuple((one["at"], one["words"]) for one in figures["events"][-EVENTS_SHOWN:])
@@ -154,6 +155,26 @@ def _health(health: Json) -> Iterable[str]:
             mean = "nothing is in" if test["mean"] is None else f"{test['mean']:.2%} of {test['seen']:,}"
             name = f"{'ALARM: ' if test['alarm'] else ''}{one_line(guardrail['name'])}, {one_line(test['of'])}"
             yield f"  {name}: {mean} (at most {guardrail['most']:.2%})"
+
+
+def _metrics(f: Json) -> Iterable[Block]:
+    """Yield the metrics under each action, and the guardrails on them; nothing if there are none."""
+    if metrics := f.get("metrics"):
+        rows = tuple(
+            (one["action"], *(_metric(metric["actions"][place]) for metric in metrics))
+            for place, one in enumerate(metrics[0]["actions"])
+        )
+        note = "as if everybody got the action, weighted by propensities; intervals are approximate (95 %)"
+        yield Table(("metrics", *(metric["name"] for metric in metrics)), rows, note=note)
+    if rails := f.get("guardrails"):
+        listed = ", ".join(f"'{one_line(rail)}'" for rail in rails)
+        yield Text(
+            f"guardrails: {listed}; certify proves them on the exported log (--control {one_line(f['standard'])})"
+        )
+
+
+def _metric(one: Json) -> str:
+    return "—" if one["mean"] is None else f"{one['mean']:.3g} ({_ends(one)})"
 
 
 def _holdout(held: Json, standard: str) -> str:

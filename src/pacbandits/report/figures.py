@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +47,9 @@ def check_figure_path(path: Path) -> Path:
 
 def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexity, *, path: Path) -> None:
     """Draw three panels: samples needed, each policy's variance against its gap, and the design's propensities."""
-    plt = pyplot()
     propensities = measured.solution.design.propensities(problem.population)
-    figure: Any
-    axes: Any
-    figure, axes = plt.subplots(1, 3, figsize=(16, 5.2), width_ratios=[1.05, 1.1, 1.0], layout="constrained")
+    figure = new_figure(16, 5.2)
+    axes = figure.subplots(1, 3, width_ratios=[1.05, 1.1, 1.0])
     _draw_samples(axes[0], measured)
     _draw_policies(axes[1], problem, policies, measured, propensities)
     _draw_design(figure, axes[2], problem, measured, propensities)
@@ -60,32 +60,42 @@ def draw_complexity(problem: Problem, policies: PolicyClass, measured: Complexit
     save_figure(figure, path)
 
 
-def pyplot() -> Any:
-    """Import Matplotlib without a display, only when something is drawn; return pyplot."""
-    import matplotlib
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty Matplotlib figure of this size in inches.
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    It does not use pyplot: it needs no display, changes no backend that a notebook has chosen, and a notebook shows it
+    once, where it is the value of a cell.
+    """
+    return _figure_class()(figsize=(width, height), layout="constrained")
 
-    return plt
+
+@cache
+def _figure_class() -> Any:
+    """Import Matplotlib, only when something is drawn; return figures that notebooks show without pyplot."""
+    from matplotlib.figure import Figure
+
+    def png(figure: Any) -> bytes:
+        made = io.BytesIO()
+        figure.savefig(made, format="png")
+        return made.getvalue()
+
+    return type("Figure", (Figure,), {"_repr_png_": png})
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure in the format of the path's suffix, and close it."""
+    """Write a figure in the format of the path's suffix."""
     try:
         figure.savefig(path, dpi=DOTS_AN_INCH)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from None
-    finally:
-        pyplot().close(figure)
 
 
 def svg_text(figure: Any) -> str:
-    """Return a figure as SVG, the same text for the same data, and close it."""
-    made, plt = io.StringIO(), pyplot()
-    with plt.rc_context({"svg.hashsalt": "pacbandits"}):
+    """Return a figure as SVG, the same text for the same data."""
+    matplotlib: Any = import_module("matplotlib")
+    made = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "pacbandits"}):
         figure.savefig(made, format="svg", metadata={"Date": None})
-    plt.close(figure)
     return made.getvalue()
 
 
@@ -211,11 +221,9 @@ def draw_result(summary: Summary) -> Any:
     names = [show_in_figure(call(action, summary.actions)) for action in shown]
     means = [("the rule", worth.value), *((f"always {name}", worth.singles[k]) for k, name in enumerate(names))]
     gains = [(f"over always {name}", worth.over_each[k]) for k, name in enumerate(names)]
-    plt = pyplot()
-    figure: Any
-    axes: Any
     height = 1.6 + 0.42 * max(len(means), len(gains))
-    figure, axes = plt.subplots(1, 2, figsize=(12, height), layout="constrained")
+    figure = new_figure(12, height)
+    axes = figure.subplots(1, 2)
     outcome = show_in_figure(summary.outcome)
     _draw_intervals(axes[0], means, scale=scale, highlighted=range(1))
     axes[0].set_xlabel(f"mean {outcome}" + (" (%)" if summary.percent else ""))

@@ -1,4 +1,4 @@
-"""Render documents as HTML: a single file without external resources, or parts of a dashboard page.
+"""Render documents as HTML: a single file without external resources, an output of a notebook, parts of a dashboard.
 
 The templates escape every text. This module computes the layout: positions are shares of the width and the height, so
 that a figure fits a phone and its text keeps its size.
@@ -52,6 +52,46 @@ def render_html(document: Document) -> str:
     return page.render(
         document=document, title=title, style=style_sheet() + (TEMPLATES / "page.css").read_text("utf-8")
     )
+
+
+def render_notebook(document: Document) -> str:
+    """Return the document as an element for the output of a notebook: its style applies to nothing else there."""
+    title = safe(document.title) if document.title else ""
+    head = f"<h1>{title}</h1>\n" if title else ""
+    return (
+        f'<div class="pacbandits">\n<style>\n{notebook_style()}</style>\n{head}{render_blocks(document.blocks)}</div>'
+    )
+
+
+# Three times the class, so that it outweighs the rules of notebooks, such as `.rendered tbody tr:nth-child(even)`.
+NOTEBOOK = ".pacbandits" * 3
+# How JupyterLab, Visual Studio Code, Colab and this project's documentation mark their theme; else the system's holds.
+LIGHT = ('[data-jp-theme-light="true"]', ".vscode-light", '[theme="light"]', '[data-md-color-scheme="default"]')
+DARK = ('[data-jp-theme-light="false"]', ".vscode-dark", '[theme="dark"]', '[data-md-color-scheme="slate"]')
+
+
+@cache
+def notebook_style() -> str:
+    """Return the style of all blocks, for elements within the output of a notebook alone."""
+    sheets = [style_sheet(), *((TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.css", "notebook.css"))]
+    rules = re.sub(r"/\*.*?\*/", "", "\n".join(sheets), flags=re.DOTALL)
+    scoped = re.sub(r"([^{}]+)\{([^{}]*)\}", lambda rule: _scoped(rule[1], rule[2]), rules)
+    return re.sub(r"\s*\n\s*", "\n", scoped).lstrip()
+
+
+def _scoped(selectors: str, body: str) -> str:
+    """Return a rule of a page for a notebook's output, which has neither a root nor a body of its own."""
+    out: list[str] = []
+    for one in map(str.strip, selectors.split(",")):
+        if one == ":root":
+            out += [NOTEBOOK, *(f"{theme} {NOTEBOOK}" for theme in LIGHT)]
+        elif one == ':root[data-theme="dark"]':
+            out += [f"{theme} {NOTEBOOK}" for theme in DARK]
+        elif one == "body" or one.startswith(":root"):
+            out.append(NOTEBOOK)
+        elif one not in ("html", "@page"):
+            out.append(f"{NOTEBOOK} {one}")
+    return f"\n{', '.join(out)} {{{body}}}" if out else ""
 
 
 def render_blocks(blocks: Sequence[Block]) -> Markup:

@@ -14,8 +14,8 @@ from pacbandits.arrays import FloatArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.conventions import has_rounds
 from pacbandits.errors import InputError, count_of
-from pacbandits.planning import Affordable, Quantiles, StudyPlan
-from pacbandits.planning.assumptions import Supposition
+from pacbandits.planning import Affordable, GainPlan, Quantiles, StudyPlan
+from pacbandits.planning.assumptions import Supposition, Traffic
 from pacbandits.planning.sample_sizes import ANALYSES, CERTIFY
 from pacbandits.planning.simulated_trials import RIVALS
 from pacbandits.planning.study_plan import BAND
@@ -24,8 +24,8 @@ from pacbandits.problems.scenarios import IN_WORDS, Outcome, Scenario
 from pacbandits.records import Log
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.report.document import Block, Box, Document, Figure, Items, Section, Table, Text
-from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, save_figure, svg_text
-from pacbandits.report.numbers import about, show_in_figure, show_mean, show_number
+from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, new_figure, save_figure, svg_text
+from pacbandits.report.numbers import about, show_gain, show_in_figure, show_mean, show_number
 from pacbandits.report.result_report import write_document
 
 # The sentences of a plan's answer, and the rows of its tables.
@@ -148,7 +148,10 @@ def _basis(plan: StudyPlan, coda: Quantiles) -> str:
 
 def _periods(plan: StudyPlan, algorithm: str, of: float) -> str:
     """Return the duration of the trial, or "" if traffic is unknown."""
-    traffic, length = plan.supposed.traffic, plan.periods(algorithm, of)
+    return _duration(plan.supposed.traffic, plan.periods(algorithm, of))
+
+
+def _duration(traffic: Traffic | None, length: float | None) -> str:
     if traffic is None or length is None:
         return ""
     if not math.isfinite(length):
@@ -244,16 +247,18 @@ def happened_rows(
     return tuple(rows)
 
 
-def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
-    """Return the rows of `happened_rows` for a certified log.
+def happened(plan: StudyPlan | GainPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
+    """Return the rows of `happened_rows` for a certified log, or of a plan to prove a gain with what was proven.
 
     Raises:
-        InputError: If the plan is for another number of actions.
+        InputError: If the plan is for another number of actions, or for a gain that was not asked for.
     """
     if log.n_actions != plan.supposed.n_actions:
         raise InputError(
             f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
         )
+    if isinstance(plan, GainPlan):
+        return _happened_gain(plan, certificate)
     even = log.least is None and bool(np.allclose(log.propensities, 1.0 / log.n_actions))
     plain = "uniform" if has_rounds(log) else CERTIFY
     return happened_rows(
@@ -262,6 +267,21 @@ def happened(plan: StudyPlan, certificate: Certificate, log: Log) -> tuple[tuple
         algorithm=plain if even else "coda",
         certified=None if certificate.alarms else certificate.certified_epsilon,
         explored="all actions equally often" if even else "some actions more often than others",
+    )
+
+
+def _happened_gain(plan: GainPlan, certificate: Certificate) -> tuple[tuple[str, str, str], ...]:
+    found, s = certificate.improvement, plan.supposed
+    if found is None:
+        raise InputError("the plan is to prove a gain over the control, and no control was named; add --control")
+    low, percent = found.recommended.low if found.recommended else 0.0, (s.outcome.low, s.outcome.high) == UNIT_RANGE
+    samples = round(certificate.independent)
+    supposed = " or ".join(show_gain(one, percent=percent, sign=True) for one in s.effects) or "as in the pilot"
+    proven = f"at least {show_gain(low, percent=percent, sign=True)}" if low > 0 else "none is proven"
+    return (
+        ("rows", f"{_rows(plan.rows)} in {100 * plan.power:g} % of tests", f"{samples:,}"),
+        ("gain proven by then", f"{share(plan.chance(samples))} of planned tests", "yes" if low > 0 else "no"),
+        ("effect over the control", supposed, proven),
     )
 
 
@@ -283,10 +303,10 @@ def draw_plan(plan: StudyPlan, *, path: Path) -> None:
 
 def plan_figure(plan: StudyPlan) -> Any:
     """Return the figure: the chance to be done by number of people, sample sizes by scenario, and certified ε."""
-    plt = pyplot()
     rows = [["chances", "scenarios"]] + ([["proven", "proven"]] if plan.simulated else [])
     heights = (4.6, 3.8)[: len(rows)]
-    figure, axes = plt.subplot_mosaic(rows, figsize=(11.0, sum(heights)), height_ratios=heights, layout="constrained")
+    figure = new_figure(11.0, sum(heights))
+    axes = figure.subplot_mosaic(rows, height_ratios=heights)
     _draw_chances(axes["chances"], plan)
     _draw_scenarios(axes["scenarios"], plan)
     if plan.simulated:
@@ -422,12 +442,19 @@ def _people_axis(axis: Any, plan: StudyPlan, counts: FloatArray) -> None:
             return length * traffic.people
 
         top = axis.secondary_xaxis("top", functions=(periods, back))
-        top.xaxis.set_major_locator(pyplot().MaxNLocator(8, steps=[1, 2, 5, 10]))
+        top.xaxis.set_major_locator(_locator(8, steps=[1, 2, 5, 10]))
         top.set_xlabel(f"{traffic.period}s" + (f", {traffic.delay} of them for late rewards" if traffic.delay else ""))
 
 
+def _locator(count: int, **options: Any) -> Any:
+    """Return what places about so many ticks on an axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(count, **options)
+
+
 def _thousands(axis: Any) -> None:
-    axis.xaxis.set_major_locator(pyplot().MaxNLocator(5))
+    axis.xaxis.set_major_locator(_locator(5))
 
     def words(value: float, _: int) -> str:
         return f"{value:,.0f}"
@@ -513,3 +540,134 @@ def _lower_bound(plan: StudyPlan) -> Iterable[Text]:
     if plan.lower_bound is not None:
         fewest = people(plan.lower_bound)
         yield Text(f"No way to explore needs fewer than {fewest} people on average; that is a theorem.")
+
+
+# The answer, the figure and the report of a plan to prove a gain over the control.
+
+
+GAIN_TITLE = "How many rows prove a gain?"
+GAIN_FIGURE_WORDS = "The chance that a gain is proven, by the number of rows"
+NEVER = "never"
+GAIN_HOW = (
+    "Each simulated test draws the log of a plain test with an even split, of people like those given and with the "
+    "assumed effects, and applies the proof of pacbandits certify --control to it. The rows of a log that proves a "
+    "little too little, or more than enough, are scaled by the square of the distance of its bound. The quick answer "
+    "is a formula: the variance of the difference, the stakes of the bets and the level. The ordinary A/B test is a "
+    "one-sided comparison of means with the same probability of error, shared by all comparisons with the control. It "
+    "is an approximation for one analysis of actions that were named in advance; the proof is exact, also for rewards "
+    "that are rare, and may choose a rule by the same rows."
+)
+
+
+def gain_answer(plan: GainPlan) -> list[str]:
+    """Return the plan's answer in a few sentences."""
+    s, power = plan.supposed, f"{100 * plan.power:g} % of tests"
+    option = s.control if plan.control == f"action {s.control}" else f"'{plan.control}'"
+    time = f" ({length})" if (length := _duration(s.traffic, plan.periods())) and math.isfinite(plan.rows) else ""
+    takes = f"takes about {_rows(plan.rows)} rows{time}" if math.isfinite(plan.rows) else "is not possible"
+    words = [
+        _supposed_gain(plan),
+        f"To prove a gain over the control ({plan.control}) with {100 * (1 - s.delta):g} % confidence in {power} "
+        f"{takes}, analysed once when the test is over (pacbandits certify FILE --control {option}).",
+    ]
+    if plan.ratio is not None:
+        words.append(
+            f"An ordinary A/B test of the same power takes about {_rows(plan.ordinary())} rows, which is an "
+            f"approximation; the proof takes {plan.ratio:.2g} times as many."
+        )
+    elif not math.isfinite(plan.ordinary()):
+        words.append(
+            "No ordinary A/B test has that power: it compares single actions with the control, and none gains over it."
+        )
+    if plan.budget is not None:
+        words.append(f"With {plan.budget:,} rows the chance to prove a gain is {share(plan.chance(plan.budget))}.")
+    if plan.deadline is not None and s.traffic is not None:
+        time = f"{plan.deadline:g} {s.traffic.period}{'' if plan.deadline == 1 else 's'}"
+        words.append(f"In {time} the chance to prove a gain is {share(plan.chance_in(plan.deadline))}.")
+    if plan.simulated:
+        made = plan.quantiles()
+        known = f"to {100 * made.known_to:.0f} %" if math.isfinite(made.known_to) else "only roughly so far"
+        return [*words, f"That rests on {count_of(made.trials, 'simulated test')}; it is known {known}."]
+    basis = "This is a quick estimate, right to a factor of 1.3 in most cases, or of 2 where a rule must be found."
+    return [*words, basis]
+
+
+def _rows(count: float) -> str:
+    return about(count) if math.isfinite(count) else NEVER
+
+
+def _supposed_gain(plan: GainPlan) -> str:
+    """Return the assumed effects over the control as a sentence."""
+    s, outcome = plan.supposed, plan.supposed.outcome
+    if not s.effects:
+        return "Supposed: the effects that the pilot makes likely."
+    told: list[str] = []
+    for one in s.scenarios:
+        if isinstance(one, Scenario):
+            part = f" for {100 * one.share:g} % of people" if one.kind == "segments" else ""
+            told.append(f"{effect_words(one.effect, outcome)}{part}")
+    return (
+        f"Supposed: a better action raises the mean reward from {_mean(outcome.baseline, outcome)}, under the control, "
+        f"to {' or '.join(dict.fromkeys(told))}. State what you expect with --effect; the answer depends on it."
+    )
+
+
+def gain_document(plan: GainPlan, *, drawn: bool = True) -> Document:
+    """Return the report of a plan to prove a gain; drawn: whether it includes a figure, which takes seconds."""
+    blocks: tuple[Block, ...] = (
+        Text(plan.source, "dim"),
+        Box(tuple(map(Text, gain_answer(plan)))),
+        *((Figure(svg_text(gain_figure(plan)), GAIN_FIGURE_WORDS),) if drawn else ()),
+        *_gain_sections(plan),
+        Section("How this was computed", (Text(GAIN_HOW),)),
+    )
+    return Document(GAIN_TITLE, blocks)
+
+
+def gain_summary(plan: GainPlan) -> Document:
+    """Return the document that `plan --improve-on` prints: the answer and the tables of the report."""
+    return Document("", (Text("\n".join(gain_answer(plan)) + "\n"), *_gain_sections(plan)))
+
+
+def _gain_sections(plan: GainPlan) -> Iterable[Block]:
+    s = plan.supposed
+    rows = [("proof, by certify", *(_rows(plan.rows_for(of)) for of in SHARES))]
+    if s.traffic is not None:
+        rows.append(("", *(_duration(s.traffic, plan.periods(of)) for of in SHARES)))
+    rows.append(("ordinary A/B test", *(_rows(plan.ordinary(of)) for of in SHARES)))
+    yield Section("Number of rows", (Table(("", "in half of all tests", *SHARE_WORDS[1:]), tuple(rows)),))
+    each = f"in {100 * plan.power:g} % of tests"
+    if len(s.scenarios) > 1:
+        found = (
+            (called(one), _rows(plan.rows_for(plan.power, i)), _rows(plan.ordinary(scenario=i)))
+            for i, one in enumerate(s.scenarios)
+        )
+        yield Section(f"By scenario ({each})", (Table(("if this is true", "proof", "A/B test"), tuple(found)),))
+    if by_effect := plan.by_effect():
+        table = ((effect_words(one, s.outcome), *map(_rows, made)) for one, made in by_effect.items())
+        title = f"By mean reward of a better action ({each})"
+        yield Section(title, (Table(("mean reward", "proof", "A/B test"), tuple(table)),))
+    if findings := plan.findings():
+        yield Section("Remarks", (Items(findings),))
+    yield Section("Assumptions", (Table((), tuple(s.describe())),))
+
+
+def gain_figure(plan: GainPlan) -> Any:
+    """Return the figure: the chance that a gain is proven, and that an ordinary test finds it, by number of rows."""
+    figure = new_figure(8.0, 4.4)
+    axis = figure.subplots()
+    ends = (plan.rows_for(0.95), plan.rows, plan.rows_for(0.5), float(plan.budget or 0))
+    counts = np.linspace(1.0, 1.25 * max(end for end in ends if math.isfinite(end)), POINTS)
+    proven, ordinary = ([100 * of(float(n)) for n in counts] for of in (plan.chance, plan.ordinary_chance))
+    axis.plot(counts, proven, color=BEST_COLOUR, lw=2.2, label="proof, by certify")
+    axis.plot(counts, ordinary, color=UNIFORM_COLOUR, lw=2.2, label="ordinary A/B test")
+    axis.axhline(100 * plan.power, color=GREY, ls="--", lw=1.2, zorder=0)
+    axis.set_title(f"Chance to prove a gain over {show_in_figure(plan.control)}")
+    axis.set_ylabel("tests that prove a gain, %")
+    axis.set_ylim(0, 102)
+    axis.set_xlim(0, float(counts[-1]))
+    axis.set_xlabel("rows")
+    _thousands(axis)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(**LEGEND, loc="lower right")
+    return figure

@@ -12,7 +12,7 @@ from pacbandits.design.weights import relative_gap
 from pacbandits.problems import Problem
 from pacbandits.realizable.complexity import RealizableComplexity
 from pacbandits.report.document import Document, Text
-from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, draw_bars, pyplot, save_figure
+from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, draw_bars, new_figure, save_figure
 from pacbandits.report.numbers import show_bracket, show_in_figure, show_name, show_number, show_samples
 from pacbandits.report.run_report import Row, closing, numbers_table
 
@@ -41,10 +41,8 @@ def realizable_document(problem: Problem, measured: RealizableComplexity) -> Doc
 
 def draw_realizable(problem: Problem, measured: RealizableComplexity, *, path: Path) -> None:
     """Draw two panels: samples needed, and the propensities of the best design."""
-    plt = pyplot()
-    figure: Any
-    axes: Any
-    figure, axes = plt.subplots(1, 2, figsize=(11.5, 5.2), layout="constrained")
+    figure = new_figure(11.5, 5.2)
+    axes = figure.subplots(1, 2)
     _draw_samples(axes[0], measured)
     _draw_design(figure, axes[1], problem, measured)
     rho = show_bracket(measured.rho_lower, measured.rho_upper)

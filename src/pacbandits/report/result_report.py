@@ -69,11 +69,6 @@ def write_report(summary: Summary, path: Path) -> None:
     write_document(result_document(summary), path)
 
 
-def report_html(summary: Summary) -> str:
-    """Return the report of a result as a page."""
-    return render_html(result_document(summary))
-
-
 def result_document(summary: Summary) -> Document:
     """Return the report of a result, for colleagues."""
     s, c = summary, summary.certificate
@@ -388,6 +383,19 @@ def certificate_document(certificate: Certificate, summary: Summary | None = Non
     return _claim_document(c, facts, alarms=alarms, before=tuple(Text(f"{words}\n") for words in said))
 
 
+def claim_document(claim: Claim) -> Document:
+    """Return the document of a certificate of any kind."""
+    if isinstance(claim, Certificate):
+        return certificate_document(claim)
+    if isinstance(claim, AsymptoticCertificate):
+        return asymptotic_document(claim)
+    facts = {
+        "certified": "in doubt (alarm)" if claim.alarms else "yes" if claim.certified else "no",
+        "interactions": f"{claim.samples:,}",
+    }
+    return _claim_document(claim, facts, alarms=claim.alarms, before=())
+
+
 def asymptotic_document(certificate: AsymptoticCertificate) -> Document:
     """Return the claim of a normal approximation, with the warning that it is not a proof."""
     c = certificate
@@ -504,7 +512,7 @@ def verdict_document(
     opening = "doubtful: if its assumptions held, " if verdict.alarms else "good: " if claim.certified else "genuine: "
     facts = [("log", reading)] if reading else []
     facts += [("class", policies), *(("", line) for line in details), ("digest", claim.class_digest or "none")]
-    rest = sort_rest(claim, verdict.trusted, assumptions)
+    rest = sort_rest(claim, verdict.trusted, assumptions, verdict.checked)
     lists = (
         ("derived again", verdict.checked),
         ("taken on trust", rest.trusted),

@@ -33,11 +33,15 @@ UNION_LABEL = "price with a union bound"
 UNION_FORMULA = "2ρ_σ log(|Π|/δ)"
 
 
-def complexity_document(problem: Problem, measured: Complexity) -> Document:
-    """Return the complexity of a problem: the instance, ρ and its bounds, each number with a remark."""
+def complexity_document(problem: Problem | None, measured: Complexity) -> Document:
+    """Return the complexity of a problem: the instance, ρ and its bounds, each number with a remark.
+
+    problem: for its name and description, if it is at hand.
+    """
     m = measured
+    head = "" if problem is None else f"{problem.description}\n"
     blocks: list[Block] = [
-        Text(f"{problem.description}\nε = {m.epsilon:g}, δ = {m.delta:g}\n"),
+        Text(f"{head}ε = {m.epsilon:g}, δ = {m.delta:g}\n"),
         numbers_table("the instance", _instance_rows(m)),
         numbers_table("complexity", _rho_rows(m)),
         numbers_table("samples", _sample_rows(m)),
@@ -45,7 +49,7 @@ def complexity_document(problem: Problem, measured: Complexity) -> Document:
         Section("best policy", (Code(m.gaps.best.describe()),)),
         *closing(seconds=m.seconds, converged=m.converged),
     ]
-    return Document(show_name(problem.name), tuple(blocks))
+    return Document("Complexity" if problem is None else show_name(problem.name), tuple(blocks))
 
 
 def closing(*, seconds: float, converged: bool) -> Iterable[Block]:

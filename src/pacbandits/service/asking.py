@@ -71,7 +71,8 @@ class People:
         entries = asked.rewards if isinstance(asked, RewardBatch) else [asked]
         self._service.spend(grant, self._count(request, len(entries)))
         writer = await self._service.shelf.writer(name)
-        made = await writer.record([Report(one.assignment, one.reward, one.guardrail) for one in entries])
+        reports = [Report(one.assignment, one.reward, one.guardrail, one.metrics) for one in entries]
+        made = await writer.record(reports)
         if isinstance(asked, RewardBatch):
             return to_json({"rewards": [_recorded(one) for one in made]})
         if made[0].outcome == "late":

@@ -154,19 +154,28 @@ class RemoteExperiment:
         told = self._client.ask("POST", f"{self._path}/assignments", {"assignments": asked})["assignments"]
         return [InputError(one["error"]) if "error" in one else _assignment(one) for one in cast(list[Json], told)]
 
-    def record(self, id: str, reward: float | None = None, *, guardrail: float | None = None) -> Recorded:
-        """Report the outcomes of an assignment."""
+    def record(
+        self,
+        id: str,
+        reward: float | None = None,
+        *,
+        guardrail: float | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> Recorded:
+        """Report the outcomes of an assignment; metrics: each by its name, together with the reward."""
         try:
-            told = self._client.ask("POST", f"{self._path}/rewards", _what(id, reward, guardrail))
+            told = self._client.ask("POST", f"{self._path}/rewards", _what(id, reward, guardrail, metrics))
         except ServiceError as error:
             if error.status != _LATE:
                 raise
             return Recorded(id, reward, "late")
         return Recorded(id, reward, told["outcome"])
 
-    def record_many(self, rewards: Mapping[str, float]) -> list[Recorded]:
-        """Report several rewards by assignment id: either all are stored, or none."""
-        asked = [_what(id, reward, None) for id, reward in rewards.items()]
+    def record_many(
+        self, rewards: Mapping[str, float], *, metrics: Mapping[str, Mapping[str, float]] | None = None
+    ) -> list[Recorded]:
+        """Report several rewards, and their metrics, by assignment id: either all are stored, or none."""
+        asked = [_what(id, reward, None, (metrics or {}).get(id)) for id, reward in rewards.items()]
         told = cast(list[Json], self._client.ask("POST", f"{self._path}/rewards", {"rewards": asked})["rewards"])
         return [Recorded(one["assignment"], rewards[one["assignment"]], one["outcome"]) for one in told]
 
@@ -212,8 +221,9 @@ def _who(context: Mapping[str, Any], unit: str | None) -> Json:
     return {"unit": secrets.token_hex(12) if unit is None else unit, "context": dict(context)}
 
 
-def _what(id: str, reward: float | None, guardrail: float | None) -> Json:
-    told = {"assignment": id, "reward": reward, "guardrail": guardrail}
+def _what(id: str, reward: float | None, guardrail: float | None, metrics: Mapping[str, float] | None) -> Json:
+    named = None if metrics is None else dict(metrics)
+    told = {"assignment": id, "reward": reward, "guardrail": guardrail, "metrics": named}
     return {name: value for name, value in told.items() if value is not None}
 
 

@@ -31,6 +31,7 @@ from pacbandits.experiment.stored_rows import MAX_REASON_CHARACTERS, MAX_UNIT_CH
 from pacbandits.logs.readers import contexts_of
 from pacbandits.records import Contexts
 from pacbandits.records.columns import pa
+from pacbandits.records.metrics import MAX_SEALED_COLUMNS
 from pacbandits.records.text_files import MAX_COLUMNS
 from pacbandits.schema import MAX_TEXT_CHARACTERS, MAX_WHOLE_NUMBER
 
@@ -81,6 +82,7 @@ Whole = Annotated[int, Field(ge=-MAX_WHOLE_NUMBER, le=MAX_WHOLE_NUMBER)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Value = Annotated[Text | Whole | Number | bool | None, Field(union_mode="left_to_right")]
 Context = Annotated[dict[Words, Value], Field(max_length=MAX_COLUMNS)]
+MetricAsk = Words | Annotated[list[Words | Number], Field(min_length=1, max_length=5)]
 
 ASSIGNMENT_EXAMPLE: dict[str, Any] = {"unit": "u-17", "context": {"age": 31, "country": "DE"}}
 ANSWER_EXAMPLE: dict[str, Any] = {
@@ -124,12 +126,17 @@ class AssignmentBatch(Strict):
 
 
 class RewardAsk(Strict):
-    """A report of an assignment's outcomes: its reward, its guardrail outcome, or both."""
+    """A report of an assignment's outcomes: its reward with its metrics, its guardrail outcome, or both."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"assignment": ANSWER_EXAMPLE["id"], "reward": 1}]})
     assignment: Text = Field(description="The id of the assignment.")
     reward: Number | None = Field(None, description="In the units of the experiment's reward range.")
     guardrail: Number | None = Field(None, description="The outcome of the guardrail, from 0 to 1.")
+    metrics: dict[Words, Number] | None = Field(
+        None,
+        max_length=MAX_SEALED_COLUMNS,
+        description="A value for each of the experiment's metrics, with the reward.",
+    )
 
 
 class RewardBatch(Strict):
@@ -255,6 +262,9 @@ class ExperimentAsk(Strict):
     late: LateRewardsRequest | None = None
     rounds: RoundRule | None = None
     guardrail: GuardrailRequest | None = None
+    control: Words | None = Field(None, description="Another name of `standard`.")
+    metrics: list[MetricAsk] | None = Field(None, max_length=MAX_SEALED_COLUMNS)
+    guardrails: list[Words] | None = Field(None, max_length=MAX_SEALED_COLUMNS)
 
     def protocol(self) -> ExperimentProtocol:
         """Return the protocol that the request describes.
@@ -263,7 +273,8 @@ class ExperimentAsk(Strict):
             InputError: If a setting is invalid.
         """
         named = ("name", "actions", "policies", "epsilon", "delta", "algorithm", "seed", "visits", "unknown_labels")
-        given = {name: getattr(self, name) for name in (*named, "standard", "holdout", "rehearsal")}
+        rest = ("standard", "control", "metrics", "guardrails", "holdout", "rehearsal")
+        given = {name: getattr(self, name) for name in (*named, *rest)}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.reward_range is not None:
             options["reward_range"] = tuple(self.reward_range)

@@ -113,11 +113,12 @@ class PacbanditsProvider(AbstractProvider):
         tracking_event_details: Any = None,
     ) -> None:
         """Report a reward: the event's name is the experiment, its value the reward, and its attribute `assignment`
-        the id in the flag's metadata. An event without them is ignored."""
+        the id in the flag's metadata; `metrics` are those of the experiment. An event without an id is ignored."""
         attributes: Mapping[str, Any] = getattr(tracking_event_details, "attributes", None) or {}
         value, assignment = getattr(tracking_event_details, "value", None), attributes.get("assignment")
         if isinstance(assignment, str) and isinstance(value, int | float):
-            self._client.experiment(tracking_event_name).record(assignment, float(value))
+            metrics = attributes.get("metrics")
+            self._client.experiment(tracking_event_name).record(assignment, float(value), metrics=metrics)
 
     def _resolve(
         self,

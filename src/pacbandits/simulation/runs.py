@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -21,6 +22,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.policies import class_to_json
 from pacbandits.policies.base import PolicyClass, Searches, check_class, check_memory
 from pacbandits.problems import Problem, load_problem
+from pacbandits.progress import Displayed
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.records.log import digest, digest_contexts, digest_log
 from pacbandits.schema import Fields, Json, whole_number
@@ -68,7 +70,7 @@ Watch = Callable[[Stage], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Displayed):
     """The result of a run.
 
     algorithm, problem: their names.
@@ -108,6 +110,11 @@ class Run:
     log: Log | None = None
     contexts: Contexts | None = None
     policies: PolicyClass | None = None
+
+    def figure(self, against: Run | None = None) -> Any:
+        """Draw the certified ε by number of samples, and that of another run, as a matplotlib figure."""
+        report = import_module("pacbandits.report.certified")
+        return report.certified_figure(report.Comparison(self, against))
 
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values."""

@@ -34,7 +34,7 @@ from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Contexts, Design, Log, Policy, RewardBounds, Sampler
 from pacbandits.records.log import digest
 from pacbandits.rewards import RewardModel, can_be_made_again, model_from_json
-from pacbandits.schema import Fields, Json, json_text, parse_json
+from pacbandits.schema import Fields, Json, json_text, newer_format, parse_json
 from pacbandits.trials.coda import Coda, NoisyDesign, Uniform
 from pacbandits.trials.protocol import Details
 from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState
@@ -185,7 +185,9 @@ class StateFile:
         )
         if application != APPLICATION:
             raise _foreign(self.path)
-        if version != FORMAT:
+        if version > FORMAT:
+            raise newer_format(f"{self.path}", version, latest=FORMAT)
+        if version < FORMAT:
             raise InputError(
                 f"{self.path} has format {version}, and this version reads format {FORMAT}; finish it with the version "
                 "that wrote it, or begin anew in another file"

@@ -50,6 +50,7 @@ NAMED_BEFORE = (
     f"control and guardrails, or that there are none, were named before the log was seen: {CERTIFIED} could have tried "
     "others"
 )
+SEALED_NAMES = "control and guardrails are those of the protocol, which was sealed before the first row"  # by an audit
 # What no log could show: how the world is, and what the claim is about.
 _WORLD = (ALIKE, APART, INEXACT, UNITS_ALIKE, UNITS_COME, UNITS_VALUE, UNITS_FIRST)
 
@@ -65,22 +66,25 @@ class Rest(NamedTuple):
     not_checkable: tuple[str, ...]
 
 
-def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str]) -> Rest:
-    """Return what a claim rests on, of the lines that a verdict trusts and the assumptions that are left."""
+def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str], checked: Sequence[str] = ()) -> Rest:
+    """Return what a claim rests on, of the lines that a verdict trusts or checked and the assumptions that are left."""
     own = claim.learning.assumption if isinstance(claim, Certificate) and claim.learning is not None else None
     cheats = _CHEATS | {words: NAMED for words in trusted if words.endswith(LEARNT_ELSEWHERE)}
     cheats |= {} if own is None else {own: _CHEATS[FIXED]}
     lines = dict.fromkeys((*trusted, *(words for words in assumptions if words in cheats)))
     world = tuple(words for words in assumptions if words in _WORLD or words not in cheats)
     told = tuple(f"{words}: {cheats[words]}" if words in cheats else words for words in lines)
-    return Rest((*told, *_choices(claim)), world)
+    return Rest((*told, *_choices(claim, sealed=SEALED_NAMES in checked)), world)
 
 
-def _choices(claim: Claim) -> tuple[str, ...]:
-    """Return which of several proofs at full δ was chosen, in words; nothing where there was no choice."""
+def _choices(claim: Claim, *, sealed: bool) -> tuple[str, ...]:
+    """Return which of several proofs at full δ was chosen, in words; nothing where there was no choice.
+
+    sealed: whether control and guardrails were.
+    """
     if not isinstance(claim, Certificate) or not claim.by_rule or claim.epsilon == 0:
         return ()
-    named = () if claim.improvement is None else (NAMED_BEFORE,)
+    named = () if claim.improvement is None or sealed else (NAMED_BEFORE,)
     single = claim.leaders is not None and claim.leaders.moving == SINGLE_MOVING
     if not (claim.ordered or single):
         return named

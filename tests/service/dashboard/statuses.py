@@ -154,6 +154,16 @@ def collecting(name="checkout", *, looks=18, more=0):
             }
             for a, s, m in zip(ACTIONS, (0.27, 0.29, 0.44), (0.105, 0.109, 0.121), strict=True)
         ],
+        "guardrails": ["returned <= control + 0.01"],
+        "metrics": [
+            {
+                "name": "returned",
+                "actions": [
+                    {"action": a, "mean": m, "low": m - 0.004, "high": m + 0.004}
+                    for a, m in zip(ACTIONS, (0.021, 0.024, 0.022), strict=True)
+                ],
+            }
+        ],
         "leaves": [
             {"where": where, "share": share, "action": action, "shares": dict(zip(ACTIONS, shares, strict=True))}
             for where, share, action, shares in LEAVES

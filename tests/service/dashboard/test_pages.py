@@ -125,6 +125,14 @@ def check_sound(page):
     assert [len(read.all(name)) for name in ("main", "header", "footer")] == [1, 1, 1]
 
 
+def test_metrics_are_shown_by_action_and_guardrails_on_them_named():
+    words = Reader(page_of(statuses.collecting())).words
+    assert "Metrics by action action returned standard 0.021 (0.017 to 0.025) discount 0.024" in words
+    assert "Guardrails on metrics: returned <= control + 0.01; control is standard." in words
+    without = statuses.collecting() | {"metrics": None, "guardrails": []}
+    assert "etrics" not in Reader(page_of(without)).words
+
+
 def test_text_is_only_ever_text():
     page = page_of(statuses.hostile())
     assert "<img" not in page

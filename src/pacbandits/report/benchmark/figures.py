@@ -23,7 +23,7 @@ from pacbandits.benchmark.standings import (
     regret_curve,
 )
 from pacbandits.report.benchmark.tables import show_count
-from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, say
+from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, new_figure, say
 from pacbandits.report.numbers import show_in_figure
 
 OTHERS = ("#3a7d44", "#93304e", "#7a4f9e", "#a8881a", "#0f8b8d", "#c2185b", "#5d4037", "#455a64", "#689f38", "#b35c00")
@@ -39,17 +39,11 @@ def case_figure(one: CaseStanding, *, rows: Sequence[Row], facts: CaseFacts | No
 
     rows: the rows of the case.
     """
-    plt = pyplot()
     lines = one.lines(one.yardstick)
     yardsticks: tuple[Yardstick, ...] = ("certified", "oracle") if one.row.certified else ("oracle",)
     height = 1.45 + LINE_INCHES * max(len(lines), 7)
-    figure, axes = plt.subplots(
-        1,
-        len(yardsticks) + 1,
-        figsize=(5.0 + 3.9 * len(yardsticks), height),
-        width_ratios=[1.0] * len(yardsticks) + [1.15],
-        layout="constrained",
-    )
+    figure = new_figure(5.0 + 3.9 * len(yardsticks), height)
+    axes = figure.subplots(1, len(yardsticks) + 1, width_ratios=[1.0] * len(yardsticks) + [1.15])
     bound = None if facts is None else facts.lower_bound
     for axis, yardstick in zip(axes, yardsticks, strict=False):
         _draw_stopping(axis, one, lines, yardstick, bound=bound, named=yardstick == yardsticks[0])

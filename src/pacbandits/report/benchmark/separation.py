@@ -15,7 +15,7 @@ from pacbandits.report.benchmark.figures import colour_of
 from pacbandits.report.benchmark.report import Chapter
 from pacbandits.report.benchmark.tables import NONE, result_table, show_count
 from pacbandits.report.document import Table
-from pacbandits.report.figures import GREY, pyplot
+from pacbandits.report.figures import GREY, new_figure
 from pacbandits.report.numbers import show_in_figure
 
 MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">", "p", "h")
@@ -84,8 +84,8 @@ def growth_table(one: Separation) -> Table:
 
 def draw_separation(one: Separation) -> Any:
     """Return the figure: interactions and reward lost over m, both logarithmic, with the bounds."""
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(13.6, 5.2), layout="constrained")
+    figure = new_figure(13.6, 5.2)
+    axes = figure.subplots(1, 2)
     names = sorted({curve.entry for curve in one.curves} - {OURS, BASELINE})
     places = {name: place for place, name in enumerate(names)}
     for curve in one.curves:

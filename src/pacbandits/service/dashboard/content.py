@@ -74,6 +74,8 @@ CHECKS = {
     "sample ratio": ("sample ratio", "Actions come up as often as they should."),
     "drift": ("drift", "People, and what they earn, look the same over time."),
 }
+METRICS_NOTE = "As if everybody got the action: rows are weighted by propensities. Intervals are approximate (95 %)."
+PROVEN_BY = "They are sealed with the protocol; pacbandits certify proves them on the exported log."
 SEAL = (
     "Each entry of the event log holds the digest of all before it. If you note this one down, pacbandits verify can "
     "check later, on the export, that nothing before it was changed or left out."
@@ -331,6 +333,7 @@ def _health(status: JsonView) -> Iterable[Block]:
         checks.append(Check("", "checks", "Sample ratio and drift are checked from the first analysis on."))
     yield Checks(tuple(checks))
     yield _guardrail(health.part("guardrail"))
+    yield from _metrics(status)
     if seen is not None:
         yield Text(f"Counts of rewards are current, all else is as of the last analysis, {moment(seen)}.", "dim")
 
@@ -388,6 +391,27 @@ def _guardrail(guard: JsonView) -> Block:
         for one in tests
     )
     return Table(("of", "result", "people", "mean", "evidence", "alarm at"), rows, title, sides=("left", "left"))
+
+
+def _metrics(status: JsonView) -> Iterable[Block]:
+    """Yield the metrics under each action, and the guardrails on them; nothing if there are none."""
+    rails, metrics = status.texts("guardrails"), status.parts("metrics")
+    if metrics:
+        cells = [
+            [
+                "—"
+                if (mean := one.number("mean")) is None
+                else show_interval(one.number("low"), mean, one.number("high"), show=show_short)
+                for one in metric.parts("actions")
+            ]
+            for metric in metrics
+        ]
+        names = [_name(one.text("action")) for one in metrics[0].parts("actions")]
+        rows = tuple((name, *row) for name, *row in zip(names, *cells, strict=False))
+        yield Table(("action", *(_name(one.text("name")) for one in metrics)), rows, "Metrics by action", METRICS_NOTE)
+    if rails:
+        words = "; ".join(map(_name, rails))
+        yield Text(f"Guardrails on metrics: {words}; control is {_name(status.text('standard'))}. {PROVEN_BY}", "dim")
 
 
 def _groups(status: JsonView) -> Iterable[Block]:
