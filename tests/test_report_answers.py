@@ -20,7 +20,7 @@ from pacbandits.certificate.worth import Confidence, Interval, compose_worth
 from pacbandits.report import certificate_document, worth_document
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
-from pacbandits.report.result_report import result_document
+from pacbandits.report.result_report import candidates_table, gains_picture, guardrails_table, result_document
 from pacbandits.report.summary import summarise
 from pacbandits.report.terminal import render_terminal
 
@@ -116,6 +116,21 @@ def test_an_alarm_comes_first_and_nothing_is_said_to_be_proven(found, kind):
     texts = (body, text, " ".join(told.answer()))
     for text in (*texts, shown.replace(made.describe(), "")):
         assert not [words for words in ASSURANCES if words in text]
+
+
+def test_candidates_are_not_said_to_be_proven_or_recommended_under_an_alarm(found):
+    log, made, worth = found
+    rail = SimpleNamespace(guardrail=SimpleNamespace(spelt="a <= b"), estimate=0.0, low=-0.1, high=0.1, state="kept")
+    one = SimpleNamespace(name="rule", policy=made.policy, low=0.1, estimate=0.2, allowed=True, guarded=(rail,))
+    gain = SimpleNamespace(control=0, candidates=(one,), recommended=one)
+    for checks in ((), (ALARMED,)):
+        certified = replace(made, checks=checks)
+        told = summarise(certified, log, worth=replace(worth, checks=checks), source="log.csv", outcome="reward")
+        parts = (candidates_table(told, gain), gains_picture(told, gain), guardrails_table(told, gain))
+        for words in ("proven", "recommended"):
+            assert (words in str(parts[0]).lower()) == (not checks)
+        assert ("proven" in str(parts[1])) == ("proven" in str(parts[2])) == (not checks)
+        assert all(("in doubt" in str(part)) == bool(checks) for part in parts)
 
 
 def test_an_empty_interval_is_said_to_be_empty_and_never_turned_round(found):

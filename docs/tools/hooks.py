@@ -13,13 +13,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
-NO_PAGES = (
-    "SECURITY.md",
-    "SUPPORT.md",
-    "CODE_OF_CONDUCT.md",
-    "LICENSE",
-    "CITATION.cff",
-)  # their names stay, without a link
+# Files of the root whose names stay, without a link.
+NO_PAGES = ("SECURITY.md", "SUPPORT.md", "CODE_OF_CONDUCT.md", "LICENSE", "CITATION.cff")
 
 # What is left alone: fenced and indented code, code within a line, the targets of links, addresses, identifiers of
 # the reference.

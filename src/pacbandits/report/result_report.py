@@ -201,6 +201,12 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
         elif worth is not None and (action := constant_action(one.policy)) is not None:
             mean = s.show(worth.singles[action].estimate)
         rows.append((_named(s, one), mean, s.show_difference(one.estimate, sign=True), s.show_least(one.low), usual))
+    head = ("candidate", f"mean {s.outcome}", "estimate", "proven gain", "ordinary interval")
+    sides = ("wrap", "right", "right", "right", "wrap")
+    if s.alarms:
+        head = (*head[:3], "lower bound, in doubt", *head[4:])
+        note = f"Gains over {plain(control)}. {IN_DOUBT.capitalize()}."
+        return Table(head, tuple(rows), note=note, sides=sides)
     rows[place] = (f"{rows[place][0]} (recommended)", *rows[place][1:])
     note = (
         f"Gains over {plain(control)}. All proven gains hold together with {100 * (1 - s.certificate.delta):g} % "
@@ -210,8 +216,6 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
     if worth is not None and worth.value.error is not None:
         note += f" That of the mean {s.outcome} of the recommended policy is {s.ordinary(worth.value, value=True)}."
     note += " A gain is measured by the leaders of its candidate, and may differ from the difference between two means."
-    head = ("candidate", f"mean {s.outcome}", "estimate", "proven gain", "ordinary interval")
-    sides = ("wrap", "right", "right", "right", "wrap")
     return Table(head, tuple(rows), note=note, sides=sides, strong=frozenset({place}))
 
 
@@ -220,17 +224,19 @@ def gains_picture(s: Summary, gain: Improvement) -> d.Intervals:
 
     The ordinary interval of the recommended one follows.
     """
+    sure = "in doubt" if s.alarms else "proven"
     rows = [
         d.IntervalLine(
             _named(s, one),
-            f"{s.show_difference(one.estimate, sign=True)}, proven: at least {s.show_least(one.low)}",
+            f"{s.show_difference(one.estimate, sign=True)}, {sure}: at least {s.show_least(one.low)}",
             one.estimate,
             one.low,
             max(one.low, one.estimate),
         )
         for one in ladder(gain)
     ]
-    over = None if s.worth is None or gain.recommended is None else s.worth.over_each[gain.control]
+    known = s.worth is not None and gain.recommended is not None and not s.alarms
+    over = s.worth.over_each[gain.control] if known and s.worth is not None else None
     usual = None if over is None else over.approximate(s.certificate.delta)
     if over is not None and usual is not None:
         words = f"{s.show_difference(over.estimate, sign=True)} ({s.ordinary(over)})"
@@ -281,7 +287,8 @@ def guardrails_table(s: Summary, gain: Improvement) -> Table:
         for each in one.guarded
     )
     note = "Differences from control in the units of the metric; these bounds and the proven gains hold together."
-    return Table(("candidate", "guardrail", "estimate", "proven bounds", "state"), rows, note=note)
+    note, bounds = (f"{IN_DOUBT.capitalize()}.", "bounds, in doubt") if s.alarms else (note, "proven bounds")
+    return Table(("candidate", "guardrail", "estimate", bounds, "state"), rows, note=note)
 
 
 def _leaves_table(s: Summary) -> Table:
