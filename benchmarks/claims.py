@@ -26,7 +26,7 @@ from pacbandits.complexity import measure_gaps
 from pacbandits.complexity.gaps import table_gaps
 from pacbandits.design import DesignTask, solve_design
 from pacbandits.realizable.complexity import measure_realizable
-from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, pyplot, save_figure
+from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, new_figure, save_figure
 
 FIGURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "disagreement.png"
 POLICY_COLOUR = "#6a4c93"
@@ -157,10 +157,8 @@ def best_mixture(problem: pb.Problem) -> float:
 def picture() -> None:
     """ρ, the two bounds and 2|A|/ε² as ε falls."""
     levels = np.geomspace(0.3, 1e-4, 24)
-    plt = pyplot()
-    figure: Any
-    axes: Any
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    figure = new_figure(11, 4.4)
+    axes: Any = figure.subplots(1, 2)
     for axis, (spec, _) in zip(axes, LOOSE[:2], strict=True):
         found = [measured(spec, epsilon=float(epsilon)) for epsilon in levels]
         curves = (

@@ -21,7 +21,7 @@ import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.policies.finite import Trivial
 from pacbandits.realizable.complexity import measure_realizable
-from pacbandits.report.figures import BEST_COLOUR, UNIFORM_COLOUR, pyplot, save_figure
+from pacbandits.report.figures import BEST_COLOUR, UNIFORM_COLOUR, new_figure, save_figure
 
 FIGURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "realizable.png"
 EPSILON, DELTA = 0.05, 0.05
@@ -117,10 +117,8 @@ def large(_: int) -> None:
 
 
 def draw(found: dict[int, dict[str, list[float]]]) -> None:
-    plt = pyplot()
-    figure: Any
-    axes: Any
-    figure, axes = plt.subplots(1, len(found), figsize=(13, 4.6), layout="constrained", sharey=True)
+    figure = new_figure(13, 4.6)
+    axes: Any = figure.subplots(1, len(found), sharey=True)
     for axis, (dimension, samples) in zip(axes, found.items(), strict=True):
         axis.set_xscale("log")
         axis.set_yscale("log")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.report.figures import BEST_COLOUR, UNIFORM_COLOUR, pyplot, save_figure
+from pacbandits.report.figures import BEST_COLOUR, UNIFORM_COLOUR, new_figure, save_figure
 
 FIGURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "savings.png"
 EPSILON, DELTA = 0.05, 0.05
@@ -67,10 +67,8 @@ def main(runs: int = 3) -> None:
 
 def draw(sweeps: dict[tuple[str, str], Samples]) -> None:
     """Samples on the left axis of each panel's sweep, both algorithms, with the ratio written where it is largest."""
-    plt = pyplot()
-    figure: Any
-    axes: Any
-    figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    figure = new_figure(12, 8)
+    axes: Any = figure.subplots(2, 2)
     for row, name in enumerate(FAMILIES):
         for column, (what, values) in enumerate((("actions", ACTIONS[name]), ("ε", EPSILONS))):
             axis, found = axes[row][column], sweeps[name, what]

@@ -68,7 +68,7 @@ def test_a_run_its_certificate_and_who_checks_it(run, tmp_path):
     [
         ("empty.json", "", "is not JSON"),
         ("other.json", "{}", "not a pacbandits certificate"),
-        ("half.json", '{"kind": "pacbandits certificate"}', "the certificate lacks 'policy'"),
+        ("half.json", '{"kind": "pacbandits certificate"}', "the certificate lacks 'checks'"),
     ],
 )
 def test_a_bad_certificate_is_one_line(run, tmp_path, name, text, words):

@@ -17,9 +17,9 @@ from tests.logs.cases import CSV, refused, write
         ({}, "only the propensity of the logged action, and there are 3 actions"),
         (
             {"least_propensity": 0.4},
-            "(least propensity) of 0.4 is impossible with 3 actions; it must lie between 0 and 1/3",
+            "a minimum propensity of 0.4 is impossible with 3 actions; it must lie between 0 and 1/3",
         ),
-        ({"least_propensity": -1}, "(least propensity) of -1"),
+        ({"least_propensity": -1}, "a minimum propensity of -1"),
         ({"least_propensity": float("nan")}, "least_propensity must be a number, got nan"),
         (
             {"least_propensity": 0.1, "n_actions": 2},

@@ -594,8 +594,8 @@ def least_propensities(
     if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _UNIFORM_ROUNDING):
         worst = least.min() if least.min() < 0 else least.max()
         raise InputError(
-            f"a minimum propensity (least propensity) of {shortest(worst)} is impossible with {n_actions} actions; it "
-            f"must lie between 0 and 1/{n_actions}"
+            f"a minimum propensity of {shortest(worst)} is impossible with {n_actions} actions; it must lie between 0 "
+            f"and 1/{n_actions}"
         )
     least.setflags(write=False)
     return least

@@ -61,9 +61,6 @@ from pacbandits.progress import Displayed, Progress, listener
 from pacbandits.records import Contexts, Log
 from pacbandits.records.log_metadata import check_range
 
-# A plan: its assumptions, the quick estimates, and the results of simulated trials.
-
-
 PLAIN_TRIAL_SUFFICES = 1.1  # users of the uniform trial over those of `coda`, up to which it is recommended
 KNOWN_WELL_ENOUGH = 0.25  # relative error of medians above which their ratio may be chance
 BAND = (0.1, 0.5, 0.9)  # quantiles of the certified ε over users
