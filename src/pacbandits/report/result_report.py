@@ -434,7 +434,7 @@ def _claim_document(
     claim: Claim, facts: Mapping[str, str], *, alarms: Sequence[str], before: tuple[Block, ...]
 ) -> Document:
     """Return alarms, sentences, the policy, the claim, the numbers behind it, its checks and its assumptions."""
-    quiet = tuple(Check("", "", check.describe()) for check in claim.checks if not check.alarm)
+    quiet = tuple(Check("", "", check.describe()) for check in claim.told if not check.alarm)
     blocks: tuple[Block, ...] = (
         *alarm_notes(alarms),
         *before,
