@@ -272,8 +272,8 @@ def run(
         proven gain over it, not by ε, which is left out.
     gain: the smallest proven gain to stop at; by default any above 0.
     rng: a generator, or a seed for one.
-    max_samples: no round is begun that would exceed it. Without it, a run that stops by a gain ends after 200,000: where
-        nothing is better than today's practice, no gain is ever proven.
+    max_samples: no round is begun that would exceed it; by default 200,000 for a run that stops by a gain, as none is
+        ever proven where nothing is better than today's practice.
     offline_contexts: the number of contexts the algorithm sees beforehand; if None, it knows their distribution.
     state: a file in which a trial is saved after every round; a run begun there is resumed as if it had never stopped,
         also with another max_samples. A generator must be given as it was at the start. The file is locked meanwhile.

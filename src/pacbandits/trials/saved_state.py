@@ -433,8 +433,8 @@ def _plan_of(given: Fields, algorithm: Trial, state: TrialState) -> TrialPlan:
     policies = [policy_from_json(one, state.policies) for one in given.items("policies")]
     closed = is_built_in(algorithm) and state.policies.checks_membership
     for one in policies:
-        control = algorithm.improve_on is not None and constant_action(one) == algorithm.improve_on
-        if one.n_actions != state.policies.n_actions or (closed and not (control or state.policies.has(one))):
+        for_all = algorithm.improve_on is not None and constant_action(one) is not None  # control, or a candidate
+        if one.n_actions != state.policies.n_actions or (closed and not (for_all or state.policies.has(one))):
             raise InputError(f"the {given.of} holds a policy that is not of its class")
 
     def pick(fields: Fields, name: str) -> tuple[Policy, ...]:
