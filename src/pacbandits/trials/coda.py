@@ -25,7 +25,6 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Ledger
-from pacbandits.certificate.worth import constant_action
 from pacbandits.checks import number, positive, settle
 from pacbandits.design import (
     DesignTask,
@@ -42,7 +41,17 @@ from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
 from pacbandits.rewards import FiguresById, FittedModel, predict_once
 from pacbandits.trials.protocol import Profile, Setting
-from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, mixture
+from pacbandits.trials.trial import (
+    DEFAULT_GROWTH,
+    Exploration,
+    Growth,
+    Pilot,
+    Trial,
+    TrialState,
+    Wanted,
+    mixture,
+    nearest_gain,
+)
 
 # Explorations of a trial: estimated gaps, prices of designs, and when to design anew.
 
@@ -416,9 +425,8 @@ class Coda(Trial):
         exploration, however wrong the leader is.
         """
         assert state.current is not None
-        listed = () if state.improvement is None else state.improvement.candidates
-        others = [one for one in listed if constant_action(one.policy) != self.improve_on]
-        leader = max(others, key=lambda one: one.low).leaders.last if others else None
+        nearest = nearest_gain(state.improvement)
+        leader = None if nearest is None else nearest.leaders.last
         if leader is None:
             return state.current
         design = Design((self._control(state.policies),), np.ones(1), leader, even_share=COMPARING_EVEN_SHARE)

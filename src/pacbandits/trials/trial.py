@@ -24,7 +24,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger, make_certificate, worth_leading
-from pacbandits.certificate.certificate import MAX_STAKE, Improvement
+from pacbandits.certificate.certificate import MAX_STAKE, Candidate, Improvement
 from pacbandits.certificate.certify import Request, certify_survey, improve_by_rounds
 from pacbandits.certificate.choosing import makes_way
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
@@ -436,9 +436,8 @@ class Trial(ABC):
             state = replace(state, model=first_model(log))
         grown, ledger = self._add(state, plan, log, played=played)
         leader, found = self.choose_leader(grown, ledger), self._prove(grown)
-        listed = () if found is None else found.candidates
-        others = [one for one in listed if one.allowed and constant_action(one.policy) != self.improve_on]
-        low, estimate = max(((one.low, one.estimate) for one in others), default=(-1.0, 0.0))
+        nearest = nearest_gain(found)
+        low, estimate = (-1.0, 0.0) if nearest is None else (nearest.low, nearest.estimate)
         return grown.after(
             plan,
             log,
@@ -547,9 +546,10 @@ class Trial(ABC):
 
     def _missing_for_gain(self, state: TrialState) -> float:
         """Return the interactions that seem to be missing for the gain: the bound nears its estimate like 1/√n."""
-        figures, least = state.history[-1], self.gain or 0.0
-        estimate, low = float(figures["estimated_gain"]) - least, float(figures["proven_gain"]) - least
-        return state.samples * (((estimate - low) / estimate) ** 2 - 1.0) if estimate > 0 else math.inf
+        nearest, least = nearest_gain(state.improvement), self.gain or 0.0
+        if nearest is None or nearest.estimate <= least:
+            return math.inf
+        return state.samples * (((nearest.estimate - nearest.low) / (nearest.estimate - least)) ** 2 - 1.0)
 
     def choose_leader(self, state: TrialState, ledger: Ledger, *, told: Policy | None = None) -> Policy:
         """Return the policy of largest doubly robust value on a ledger of known rewards, less a standard error.
@@ -589,6 +589,15 @@ class Trial(ABC):
             leaders=state.leaders,
         )
         return make_certificate(evidence, leader)
+
+
+def nearest_gain(improvement: Improvement | None) -> Candidate | None:
+    """Return the candidate of largest proven gain, other than control, that violates no guardrail; None if none."""
+    if improvement is None:
+        return None
+    allowed = [one for one in improvement.candidates if one.allowed]
+    others = [one for one in allowed if constant_action(one.policy) != improvement.control]
+    return max(others, key=lambda one: one.low, default=None)
 
 
 def multipliers_of(state: TrialState) -> tuple[float, ...]:
