@@ -229,6 +229,11 @@ def _check_saveable(algorithm: Algorithm[Any], policies: PolicyClass) -> Trial:
     return algorithm
 
 
+def _check_proves_gain(algorithm: Algorithm[Any]) -> None:
+    if not isinstance(algorithm, Trial):
+        raise InputError(f"{algorithm.name} does not stop by a proven gain; coda and uniform do")
+
+
 def _contents(problem: Problem) -> str:
     """Return the SHA-256 of the data that rewards depend on, as files of one name may differ."""
     tables = (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance)
@@ -303,8 +308,8 @@ def run(
             raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
         setting = Setting(chosen, epsilon, delta, problem.reward_bounds, offline_contexts, improve_on, gain)
         made: Algorithm[Any] = make_algorithm(algorithm, setting, options)
-        if (improve_on is not None or gain is not None) and not isinstance(made, Trial):
-            raise InputError(f"{made.name} does not stop by a proven gain; coda and uniform do")
+        if improve_on is not None or gain is not None:
+            _check_proves_gain(made)
     else:
         check_steps(algorithm)
         made = algorithm
