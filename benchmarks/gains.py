@@ -393,7 +393,7 @@ def plans() -> None:
 
 
 STOPPING_RUNS, STOPPING_POWER = 20, 0.8
-STOPPED = (("two-of-many:actions=6,policies=40", 0), ("trees:actions=4", 1), ("trees:actions=8", 3))
+STOPPED = (("two-of-many:actions=6,policies=40", 0), ("trees:actions=4", 1), ("trees:actions=6,depth=1", 3))
 
 
 def ab_test_size(problem: Problem, control: int) -> float:

@@ -667,16 +667,23 @@ PAST = (
     Mutant(
         "a trial stops by an estimated gain",
         "trials/trial.py",
-        "found.recommended is not None and low >= (self.gain or 0.0)",
-        "estimate > 0.0 and estimate >= (self.gain or 0.0)",
+        "return one is not None and one.low >= self._least_gain(state)",
+        "return found is not None and any(each.estimate > self._least_gain(state) for each in found.candidates)",
         f"{STOPPING}a_run_stops_at_the_first_analysis_that_proves_a_gain",
     ),
     Mutant(
         "a trial does not wait for the gain that was asked for",
         "trials/trial.py",
-        "found.recommended is not None and low >= (self.gain or 0.0)",
-        "found.recommended is not None",
+        "return one is not None and one.low >= self._least_gain(state)",
+        "return one is not None",
         f"{STOPPING}a_gain_asked_for_is_waited_for",
+    ),
+    Mutant(
+        "a withdrawn action is a candidate",
+        "certificate/certify.py",
+        "not (limited or learnt.policies.withdrawn)",
+        "not limited",
+        "experiment/test_steering.py::test_a_gain_with_a_violated_guardrail_or_of_a_withdrawn_action_stops_nothing",
     ),
     Mutant(
         "interim analyses of a gain predict otherwise than its certificate",

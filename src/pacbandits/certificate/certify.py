@@ -380,7 +380,7 @@ def prove_gain(
 ) -> Improvement | None:
     """Bound the gains of the rule that leads, and of one action for everybody if the class allows that."""
     candidates, limited = {RULE: leaders}, learnt.learning is not None and learnt.learning.restricted
-    if learnt.policies.budget == math.inf and not limited:
+    if learnt.policies.budget == math.inf and not (limited or learnt.policies.withdrawn):
         candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=model, single=request.single)
     rails, spared = request.guardrails, learnt.spared
     return improve_on(read, control, candidates, delta=delta, spared=spared, model=model, guardrails=rails)

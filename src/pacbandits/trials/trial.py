@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -43,6 +44,7 @@ from pacbandits.progress import Progress
 from pacbandits.records import (
     Contexts,
     Design,
+    Guardrail,
     Log,
     Policy,
     RewardBounds,
@@ -442,12 +444,34 @@ class Trial(ABC):
             plan,
             log,
             policy=self._control(state.policies) if found is None else found.policy,
-            finished=found is not None and found.recommended is not None and low >= (self.gain or 0.0),
+            finished=self.proves(grown, found),
             details={"estimated_gain": estimate, "proven_gain": low},
             oracle_calls=1,
             leader=leader,
             improvement=found,
         )
+
+    def proves(self, state: TrialState, found: Improvement | None) -> bool:
+        """Return whether gains suffice to stop: that of the recommended candidate is proven, and as large as asked."""
+        one = None if found is None else found.recommended
+        return one is not None and one.low >= self._least_gain(state)
+
+    def _least_gain(self, state: TrialState) -> float:
+        """Return the smallest gain to stop at, in the units of rewards."""
+        low, high = (0.0, 1.0) if state.log is None else state.log.reward_range
+        return (self.gain or 0.0) * (high - low)
+
+    def certify_gain(self, state: TrialState, guardrails: Sequence[Guardrail] = ()) -> Certificate | None:
+        """Return the certificate that `certify` makes of all data; None if no candidate has led in a round.
+
+        guardrails: limits on the harm in other metrics of the log.
+        """
+        read, request = self._survey(state)
+        if not read.has_rounds:
+            return None
+        asked = replace(request, guardrails=tuple(guardrails))
+        made = certify_survey(read, LearntClass(state.policies, None), asked).certificate
+        return None if made.improvement is None else made
 
     def _prove(self, state: TrialState) -> Improvement | None:
         """Return the gains over control that all data prove; None if no candidate has led in a round."""
@@ -474,10 +498,9 @@ class Trial(ABC):
 
     def _gain_answer(self, state: TrialState) -> Answer:
         """Return the recommended policy with the certificate of its gain."""
-        if state.improvement is None:
+        made = None if state.improvement is None else self.certify_gain(state)
+        if made is None:
             return Answer(self._control(state.policies), False, "none: no gain is bounded before the second round")
-        read, request = self._survey(state)
-        made = certify_survey(read, LearntClass(state.policies, None), request).certificate
         return Answer(made.policy, state.finished, made.promise(), made)
 
     def result(self, state: TrialState) -> Answer:
@@ -540,13 +563,13 @@ class Trial(ABC):
     def _round_size(self, state: TrialState, explored: Exploration) -> int:
         """Return a third of the interactions that seem to be missing, clipped to `round_size_limits`."""
         if self.improve_on is not None:
-            return max(1, int(np.clip(self._missing_for_gain(state) / 3, *self.round_size_limits(state.samples))))
+            return max(1, int(np.clip(self.missing_for_gain(state) / 3, *self.round_size_limits(state.samples))))
         missing = state.missing * 2.0 * explored.price * (BEST_PRICE_FACTOR if self.epsilon == 0 else 1.0)
         return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
 
-    def _missing_for_gain(self, state: TrialState) -> float:
+    def missing_for_gain(self, state: TrialState) -> float:
         """Return the interactions that seem to be missing for the gain: the bound nears its estimate like 1/√n."""
-        nearest, least = nearest_gain(state.improvement), self.gain or 0.0
+        nearest, least = nearest_gain(state.improvement), self._least_gain(state)
         if nearest is None or nearest.estimate <= least:
             return math.inf
         return state.samples * (((nearest.estimate - nearest.low) / (nearest.estimate - least)) ** 2 - 1.0)
