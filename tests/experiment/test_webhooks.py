@@ -20,7 +20,7 @@ import pytest
 from pacbandits.certificate.check import DRIFT, SAMPLE_RATIO, AssumptionCheck
 from pacbandits.errors import InputError
 from pacbandits.experiment import analyses, steering, webhooks
-from pacbandits.experiment.database import Database, spell
+from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.experiment.protocol import GuardrailRule
 from pacbandits.experiment.protocol_files import read_protocol, read_protocol_webhooks
@@ -225,22 +225,6 @@ def test_webhooks_are_counted_listed_and_removed_with_what_waits(base):
 # Events.
 
 
-def test_a_certified_experiment_says_so_once_and_its_export_does_not_name_the_webhook(finished, export):
-    _, played, certificate, _ = finished
-    found = [row for row in deliveries(played.experiment.database) if row.event == "certified"]
-    assert len(found) == 1
-    body = json.loads(found[0].body)
-    assert body["id"] == found[0].id
-    assert body["details"]["digest"] == certificate.to_json()["digest"]
-    assert body["text"] == f"Experiment checkout: certified: {body['details']['claim']}"
-    assert (found[0].state, found[0].due) == ("waiting", 0)
-    certified = [one for one in played.experiment.seal().entries if one["kind"] == "certified"]
-    assert spell(certified[0]["at"]) == body["at"]
-    told = export.read_bytes() + json.dumps(played.experiment.seal().to_json()).encode()
-    assert b"example.org" not in told
-    assert b"HOOK_SECRET" not in told
-
-
 def test_a_guardrail_drift_a_mismatch_and_a_failure_are_told(tmp_path, monkeypatch):
     hooks = (Webhook("https://example.org", format="slack"), Webhook("https://h.example", ("drift",), "env:A"))
     played = Played(tmp_path / "e.db", {"guardrail": GuardrailRule("complaint", 0.05)}, webhooks=hooks)
@@ -289,6 +273,21 @@ def test_an_event_and_its_deliveries_are_stored_together_or_not_at_all(base):
         interrupted()
     assert deliveries(base) == []
     assert [one["kind"] for one in experiment.seal().entries] == ["created", "round"]
+
+
+def test_a_stored_webhook_of_another_version_keeps_no_event_from_being_stored(base):
+    add(base, Webhook("https://example.org", format="slack"), Webhook("https://example.org", format="slack"))
+    with base.engine.begin() as connection:
+        connection.exec_driver_sql(
+            """UPDATE webhooks SET events = '["drift", "x"]', url = 'x:y' WHERE id IN (SELECT min(id) FROM webhooks)"""
+        )
+    tell(base)
+    assert len(deliveries(base)) == 2
+    with base.reading() as connection:
+        assert sorted(one["url"] for one in webhooks.list_webhooks(connection, "checkout")) == [
+            "https://example.org/…",
+            "…",
+        ]
 
 
 def test_slack_gets_text_that_commands_nothing(base):
@@ -374,17 +373,17 @@ def test_after_the_last_attempt_it_is_given_up_until_somebody_asks(base, receive
 
 
 def test_a_receiver_that_hangs_holds_up_no_other(base, receiver, monkeypatch):
-    monkeypatch.setattr(webhooks, "ATTEMPT_SECONDS", 0.2)
+    monkeypatch.setattr(webhooks, "ATTEMPT_SECONDS", 3.0)  # a busy machine may take one to answer
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         add(base, Webhook(url, format="slack"), Webhook(receiver.url, format="slack"))
         tell(base)
         begun = time.monotonic()
         deliver_due(base)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 9
         assert sorted((row.state, row.answer) for row in deliveries(base)) == [
             ("delivered", ""),
-            ("waiting", "no answer within 0.2 seconds"),
+            ("waiting", "no answer within 3 seconds"),
         ]
 
 
@@ -584,6 +583,7 @@ def test_postgresql_keeps_and_delivers_events_as_sqlite_does(receiver):
 # From the shell.
 
 
+@pytest.mark.thorough
 def test_webhooks_from_the_shell(tmp_path, receiver, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "250")
@@ -622,7 +622,7 @@ def test_webhooks_from_the_shell(tmp_path, receiver, monkeypatch, command):
     assert "drift: status 418" in out
     assert "2; 0 events delivered, 1 waiting" in command("experiment", "status", "checkout")[1]
     assert "1 deliveries of checkout are due now" in command("experiment", "webhooks", "retry", "checkout")[1]
-    deliver_due(base)
+    assert command("experiment", "advance", "checkout")[0] == 0  # where no worker runs, it delivers
     assert "2; 1 events delivered" in command("experiment", "status", "checkout")[1]
     assert command("experiment", "webhooks", "remove", "checkout", id)[0] == 0
     code, _, err = command("experiment", "webhooks", "test", "checkout", id)

@@ -157,7 +157,7 @@ def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson
     [dim]Example:
     pacbandits experiment advance checkout[/]
     """
-    from pacbandits.experiment.webhooks import deliver_due
+    from pacbandits.experiment.webhooks import AT_ONCE, deliver_due
     from pacbandits.report.experiment_report import status_document
 
     with status() as tell, _open(database, name) as experiment:
@@ -167,7 +167,8 @@ def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson
                 tell("designing")
             experiment.advance(at_once=True)
         finally:  # a failed analysis is an event, too
-            deliver_due(experiment.database, experiment=name)
+            while deliver_due(experiment.database, experiment=name) == AT_ONCE:
+                tell("delivering webhooks")
         figures = experiment.status().to_json()
     if as_json:
         print_json(figures)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
-from pacbandits.checks import text
+from pacbandits.checks import finite, text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment import webhooks
@@ -460,7 +460,8 @@ class Advancer:
             transaction.changes |= {"look": look.number}
             for one in (look.health or {}).get("checks", ()):
                 if one["alarm"]:  # alarms persist: the first tells of all
-                    details = {"analysis": look.number} | {name: one[name] for name in ("words", "evidence", "needed")}
+                    details = {"analysis": look.number, "words": one["words"], "needed": one["needed"]}
+                    details["evidence"] = finite(one["evidence"])
                     self._tell(transaction, webhooks.OF_CHECK[one["name"]], "", one["words"], details)
         return look
 

@@ -30,7 +30,6 @@ from threading import Event, Thread
 from typing import Literal, cast
 from urllib.parse import SplitResult, urlsplit
 
-from pacbandits.checks import settle
 from pacbandits.errors import InputError, nearest, one_line, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.database import Connection, Database, read_standing, spell
@@ -81,7 +80,11 @@ class Webhook:
     format: Format = "json"
     id: str = ""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise InputError if a setting is wrong; it quotes no secret.
+
+        Only new webhooks are checked: a stored one must not keep an analysis from its end, whatever it says.
+        """
         if not isinstance(self.url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError("'url' of a webhook must be text")
         if _is_reference(self.url):
@@ -93,7 +96,6 @@ class Webhook:
                 raise InputError(f"there is no event '{plain(event)}' of webhooks{nearest(event, EVENTS)}")
         if not self.events:
             raise InputError("'events' of a webhook is empty; name some, or leave it out for all")
-        settle(self, events=tuple(dict.fromkeys(self.events)))
         one_of(self.format, FORMATS, name="'format' of a webhook")
         if not isinstance(self.secret, str) or (self.secret and not _is_reference(self.secret)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"'secret' of a webhook must not be the secret itself; write {_SECRET_EXAMPLE}")
@@ -109,7 +111,10 @@ class Webhook:
         """Return the URL without what may be secret: its scheme and host."""
         if _is_reference(self.url):
             return self.url
-        parts = split_url(self.url)
+        try:
+            parts = split_url(self.url)
+        except InputError:
+            return "…"
         return f"{parts.scheme}://{parts.netloc}/…"
 
     def to_json(self) -> Json:
@@ -149,6 +154,7 @@ def read_webhooks(value: object, *, folder: Path) -> tuple[Webhook, ...]:
                 given.get("format", "json"),
             )
         )
+        out[-1].check()
     return tuple(out)
 
 
@@ -218,6 +224,7 @@ def add_webhooks(connection: Connection, experiment: str, given: Sequence[Webhoo
         raise InputError(f"an experiment has at most {MAX_WEBHOOKS} webhooks; remove one first")
     ids: list[str] = []
     for one in given:
+        one.check()
         ids.append(secrets.token_hex(4))
         row = WebhookRow(ids[-1], experiment, one.url, one.secret, one.format, json.dumps(list(one.events)), at)
         connection.execute(sa.insert(w), row._asdict())
