@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -16,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import sqlalchemy as sa
 
 from pacbandits.certificate.check import DRIFT, SAMPLE_RATIO, AssumptionCheck
 from pacbandits.errors import InputError
@@ -41,7 +44,7 @@ class Receiver:
     statuses: its next answers; 200 when there are no more. before: called with each request before its answer.
     """
 
-    def __init__(self):
+    def __init__(self, context=None):
         self.requests, self.statuses, self.before = [], [], lambda request: None
         outer = self
 
@@ -62,6 +65,8 @@ class Receiver:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        if context is not None:
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}/hook?key=hidden"
 
@@ -498,6 +503,23 @@ def test_two_workers_do_not_deliver_the_same_at_once(base, receiver):
     assert {row.state for row in deliveries(base)} == {"delivered"}
 
 
+def test_the_worker_goes_on_delivering_after_an_error(base, receiver, monkeypatch):
+    add(base, Webhook(receiver.url, format="slack"))
+    tell(base)
+    monkeypatch.setattr(webhooks, "POLL_SECONDS", 0.01)
+    over, said, errors = threading.Event(), [], [sa.exc.OperationalError("", {}, Exception()), ZeroDivisionError()]
+
+    def deliver(*given, **options):
+        if errors:
+            raise errors.pop(0)
+        over.set()
+        return deliver_due(*given, **options)
+
+    monkeypatch.setattr(webhooks, "deliver_due", deliver)
+    webhooks.keep_delivering(base, None, over, lambda event, **fields: said.append((event, fields.get("error"))))
+    assert said == [("webhooks cannot be delivered", "ZeroDivisionError"), ("a webhook was delivered", None)]
+
+
 def test_a_process_that_ends_between_claim_and_answer_loses_nothing(base, receiver, monkeypatch):
     """Whatever is claimed and not settled is tried again when the claim is over."""
     add(base, Webhook(receiver.url, format="slack"))
@@ -512,6 +534,34 @@ def test_a_process_that_ends_between_claim_and_answer_loses_nothing(base, receiv
     make_due(base)
     assert deliver_due(base) == 1
     assert deliveries(base)[0].state == "delivered"
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_the_certificate_of_a_host_is_checked(tmp_path, monkeypatch):
+    made = [
+        "-keyout",
+        "key.pem",
+        "-out",
+        "cert.pem",
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+    ]
+    how = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *made]
+    subprocess.run(how, cwd=tmp_path, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    receiver = Receiver(context)
+    port = receiver._server.server_port
+    hook, other = (Webhook(f"https://{host}:{port}/hook", format="slack") for host in ("localhost", "127.0.0.1"))
+    assert "certificate of its host is not valid: self-signed" in send(hook, id="1", event="drift", body="{}")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    assert send(hook, id="1", event="drift", body="{}") == ""
+    assert "certificate of its host is not valid: IP address mismatch" in send(other, id="1", event="drift", body="{}")
+    assert [one.path for one in receiver.requests] == ["/hook"]
+    receiver.close()
 
 
 def start_worker(database):
@@ -529,17 +579,18 @@ def wait_for(condition, seconds=60):
 @pytest.mark.thorough
 def test_workers_that_are_killed_before_and_during_a_delivery_lose_nothing(base, receiver, tmp_path):
     """One is killed as soon as the receiver has the request, before it could store that; another delivers it again."""
-    # The process that stores the event is killed right after it has committed.
     add(base, Webhook(receiver.url, secret="env:HOOK_SECRET"))
+    # The process that stores the event is killed before, and then after it has committed.
     script = (
         "import os, signal, sys\n"
         "from pacbandits.experiment.database import Database\n"
-        "from tests.experiment.test_webhooks import tell\n"
-        "tell(Database(sys.argv[1]))\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from pacbandits.experiment.webhooks import queue\n"
+        "with Database(sys.argv[1]).writing('checkout') as (connection, _):\n"
+        "    queue(connection, 'checkout', 'drift', cause=0, at=1, words='', details={}, rehearsal=False)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script, str(tmp_path / "e.db")], cwd=DOCS.parent, check=False)
-    assert ended.returncode == -signal.SIGKILL
+    for kill, stored in (("    os.kill(os.getpid(), signal.SIGKILL)", 0), ("os.kill(os.getpid(), signal.SIGKILL)", 1)):
+        ended = subprocess.run([sys.executable, "-c", script + kill, str(tmp_path / "e.db")], check=False)
+        assert (ended.returncode, len(deliveries(base))) == (-signal.SIGKILL, stored)
     workers = [start_worker(tmp_path / "e.db")]
     receiver.before = lambda request: os.kill(workers[-1].pid, signal.SIGKILL) if len(receiver.requests) == 1 else None
     try:

@@ -32,7 +32,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pacbandits.errors import InputError, nearest, one_line, plain
 from pacbandits.experiment import database as tables
-from pacbandits.experiment.database import Connection, Database, read_standing, spell
+from pacbandits.experiment.database import Connection, Database, describe_failure, read_standing, spell
 from pacbandits.experiment.extra import exc
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.stored_rows import DeliveryRow, WebhookRow
@@ -431,8 +431,12 @@ def keep_delivering(database: Database, experiment: str | None, stopped: Event, 
     """Deliver what is due until `stopped` is set."""
     while not stopped.is_set():
         found = 0
-        with suppress(exc.SQLAlchemyError, InputError):  # the database may answer later
+        try:
             found = deliver_due(database, experiment=experiment, say=say)
+        except exc.SQLAlchemyError:
+            pass  # the database may answer later
+        except Exception as error:  # whatever it is, the next attempt may succeed
+            say("webhooks cannot be delivered", **describe_failure(error))
         stopped.wait(0.0 if found == AT_ONCE else POLL_SECONDS)
 
 
