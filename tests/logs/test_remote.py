@@ -80,6 +80,9 @@ def test_a_table_of_duckdb_is_certified_and_verified_as_a_file(shop, command):
     code, out, _ = command("verify", proof, f"duckdb:///{shop}/shop.db?table=main.test")
     assert code == 0
     assert f"read from {url}, read with --action variant" in " ".join(out.split())
+    assert command("certify", "--write-plan", "plan.json", *COLUMNS)[0] == 0
+    assert command("certify", url, "--plan", "plan.json", "--certificate", "planned.json")[0] == 0
+    assert command("verify", "planned.json", url, "--plan", "plan.json")[0] == 0
     code, out, _ = command("evaluate", proof, url, "--json")
     assert (code, json.loads(out)["own_log"]) == (0, True)
 
@@ -447,8 +450,8 @@ def test_a_table_of_postgresql_is_certified_and_verified(tmp_path, monkeypatch, 
         assert command("certify", *paid, *asked, "--engine", "stream", "--certificate", "paid.json")[0] == 0
         assert command("verify", "paid.json", *paid, "--engine", "stream")[0] == 0
         with driver.connect(url, autocommit=True) as database, database.cursor() as cursor:
-            reader = cursor.execute("select age, variant, bought from test").fetch_record_batch()
-            assert pb.certify(reader, **PYTHON).certified
+            cursor.execute("select age, variant, bought from test")
+            assert pb.certify(cursor.fetch_record_batch(), **PYTHON).certified
         denied = url.replace("postgres@", f"ann:{SECRET}@")
         for arguments, words in (
             ([f"{url}?table=tests"], "there is no table 'tests'; did you mean 'test'?"),

@@ -508,7 +508,8 @@ def _copy_query(remote: Remote, path: Path) -> bool:
 def _column(field: Any) -> str:
     """Return the SQL of a column in a type that tables may have: decimals as floats, others as text."""
     name, kind = _identifier(field.name), field.type
-    if pa.types.is_decimal(kind) or (field.metadata or {}).get(b"ADBC:postgresql:typname") == b"numeric":
+    told: dict[bytes, bytes] = field.metadata or {}
+    if pa.types.is_decimal(kind) or told.get(b"ADBC:postgresql:typname") == b"numeric":
         return f"cast({name} as double precision) as {name}"
     lists = is_list(kind) and is_number(kind.value_type)
     if lists or is_number(kind) or is_text(kind) or is_temporal(kind) or pa.types.is_null(kind):
