@@ -33,6 +33,7 @@ from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.data_set import FileSet, open_set
 from pacbandits.logs.log_table import drop_features
+from pacbandits.logs.readers import copy_remote, local_copies
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
@@ -133,10 +134,11 @@ class Proof(Displayed):
         return read(beside)
 
     def log(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> Log:
-        """Read the log from a file as it was read for the certificate, unless `reading` says otherwise."""
+        """Read the log from a file or URL as it was read for the certificate, unless `reading` says otherwise."""
         how = self._how(reading)
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
-            return Log.read(path)
+            with local_copies([path]) as local:
+                return Log.read(local.paths[0])
         how["keep"] = self._kept(how)
         return read_log(path, **how)[0]
 
@@ -148,6 +150,7 @@ class Proof(Displayed):
     def _how(self, reading: Mapping[str, Any] | None) -> Json:
         """Return how the log is read: as for the certificate, unless `reading` says otherwise; metrics are added."""
         how: Json = {**self.reading, **(reading or {})}
+        how.pop("source", None)
         if "metrics" in how:
             both = (*read_metrics(self.reading.get("metrics", ())), *read_metrics(how["metrics"]))
             how["metrics"] = read_metrics(both)
@@ -157,7 +160,8 @@ class Proof(Displayed):
         """Open files, to be read as they were for the certificate, unless `reading` says otherwise."""
         how = self._how(reading)
         how["keep"] = self._kept(how)
-        return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
+        local = copy_remote(paths)
+        return open_set(expand(local.paths), ReadingOptions(**how), kept=local.folder)
 
 
 @runtime_checkable
