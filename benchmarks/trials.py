@@ -21,6 +21,7 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from benchmarks.measuring import print_table
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import using_cores
 from pacbandits.confidence import withdrawal_part
-from pacbandits.experiment import rounds
+from pacbandits.experiment import analyses, rounds
 from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.context_encoding import Encoder
 from pacbandits.experiment.draws import ACTION, choose, draws
@@ -137,7 +138,7 @@ def simulate(problem: pb.Problem, people: People, *, epsilon: float, delta: floa
     return sizes
 
 
-def experiment(problem: pb.Problem, people: People, *, epsilon: float, delta: float, seed: int) -> list[int]:
+def drive_experiment(problem: pb.Problem, people: People, *, epsilon: float, delta: float, seed: int) -> list[int]:
     """Drive an experiment whose rewards are known at once; return the size of each round."""
     by_id = problem.policies.n_contexts > 0
     known = problem.population if by_id else replace(problem.population, ids=None)
@@ -145,7 +146,12 @@ def experiment(problem: pb.Problem, people: People, *, epsilon: float, delta: fl
     names = tuple(f"action {number}" for number in range(problem.n_actions))
     options = {"contexts": known, "actions": names, "policies": problem.policies, "epsilon": epsilon, "delta": delta}
     protocol = ExperimentProtocol(name="live", seed=seed, **options)
-    with tempfile.TemporaryDirectory() as folder, Experiment.create(Path(folder) / "live.db", protocol) as live:
+    forecasts = patch.object(analyses, "look_forward", return_value=None)  # which take longest, and change no round
+    with (
+        forecasts,
+        tempfile.TemporaryDirectory() as folder,
+        Experiment.create(Path(folder) / "live.db", protocol) as live,
+    ):
         came = 0
         while (status := live.status().to_json())["state"] == COLLECTING:
             n = max(1, status["round"]["planned"] - status["round"]["assigned"])
@@ -177,10 +183,10 @@ def pair(spec: str, epsilon: float, seed: int) -> tuple[int, int, int, int, bool
         plain = simulate(problem, people, delta=delta, **asked)
         part = delta * withdrawal_part(problem.n_actions, 0)
         same = simulate(problem, people, delta=part, **asked)
-        live = experiment(problem, people, delta=delta, **asked)
+        live = drive_experiment(problem, people, delta=delta, **asked)
         whole, rounds.MAX_MODEL_CHARACTERS = rounds.MAX_MODEL_CHARACTERS, 0
         try:
-            simple = experiment(problem, people, delta=delta, **asked)
+            simple = drive_experiment(problem, people, delta=delta, **asked)
         finally:
             rounds.MAX_MODEL_CHARACTERS = whole
     found = sum(plain), sum(same), sum(live), sum(simple), same == live
