@@ -23,7 +23,6 @@ from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.rounds import Deployed, LiveDesign, live, live_from_json, without
-from pacbandits.experiment.steering import in_words
 from pacbandits.records import Design
 from pacbandits.records.design import Sparing
 from pacbandits.rewards import CachedModel, default_model
@@ -231,7 +230,9 @@ def test_a_model_that_is_too_large_is_replaced_and_the_round_says_so(monkeypatch
     monkeypatch.setattr(rounds, "MAX_MODEL_CHARACTERS", 100)
     simple = live(sampler, people())
     told = json.loads(json.dumps(simple.to_json()))
-    words = in_words("round", {"number": 2, "kind": "design", "planned": 50, "sampler": told})
+    asked = {"scale": 0.1, "price": 10.0, "since": 9, "leader": None, "snapshot": 0, "snapshot_at": 0, "mature": 9}
+    body = asked | {"number": 2, "kind": "design", "planned": 50, "sampler": told, "model": {}}
+    words = rounds.round_from_json(body, (), None, opened=0, sequence=5).words
     assert re.fullmatch(
         "round 2 begins, planned for 50; each action has one noise figure, as the fitted reward model has [0-9,]+ "
         "characters, and at most 100 are stored",
@@ -241,7 +242,6 @@ def test_a_model_that_is_too_large_is_replaced_and_the_round_says_so(monkeypatch
     noise = people().weights @ variances(sampler.fitted.predict(people()))
     assert np.allclose(told["noise"], noise, rtol=0, atol=1e-15)
     assert np.array_equal(live_from_json(told).propensities(people()), simple.propensities(people()))
-    assert in_words("round", {"number": 0, "kind": "design", "planned": 9, "sampler": {}}).endswith("planned for 9")
 
 
 def test_a_full_round_is_over_without_another_row(tmp_path):

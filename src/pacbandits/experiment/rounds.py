@@ -299,6 +299,16 @@ class Round:
         kind: Kind = "continued"
         return replace(self, number=self.number + 1, kind=kind, planned=max(self.planned, rows, 1), sequence=-1)
 
+    @property
+    def words(self) -> str:
+        """Return a description of its beginning."""
+        if self.kind == "continued":
+            return f"round {self.number} goes on with the design of round {self.design}"
+        if self.kind == "deployed":
+            return f"round {self.number}: everybody gets what the certified policy says"
+        simplified = self.sampler.simplified if isinstance(self.sampler, LiveDesign) else ""
+        return f"round {self.number} begins, planned for {self.planned:,}{'; ' if simplified else ''}{simplified}"
+
     def played(self) -> PlayedRound:
         """Return the round as the trial's code represents it."""
         pool = self.sampler.pool if isinstance(self.sampler, StoredSampler) else ()

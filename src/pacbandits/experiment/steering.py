@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event, Thread
-from typing import Any, cast
+from typing import Any
 
 from pacbandits.checks import finite, text
 from pacbandits.errors import InputError, nearest, plain
@@ -23,7 +23,7 @@ from pacbandits.experiment.analyses import Found, GuardrailLook, GuardrailTest, 
 from pacbandits.experiment.chain import mark_of
 from pacbandits.experiment.database import Connection, NotCollecting, spell
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.rounds import ENDLESS, LOOK, Deployed, Round, StoredSampler, live, without
+from pacbandits.experiment.rounds import ENDLESS, LOOK, ROUND, Deployed, Round, StoredSampler, live, without
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -139,32 +139,28 @@ def _check(standing: Standing, states: tuple[str, ...], what: str) -> None:
         raise NotCollecting(f"the experiment '{plain(standing.name)}' is {standing.state}; {what}")
 
 
-def events_in(connection: Connection, name: str, *, most: int) -> list[dict[str, object]]:
-    """Return the last entries of an experiment's event log in words, oldest first."""
-    t = tables.entries.c
-    query = sa.select(t.sequence, t.at, t.kind, t.body).where(t.experiment == name, t.kind != LOOK)
+def events_in(connection: Connection, stored: StoredExperiment, *, most: int) -> list[dict[str, object]]:
+    """Return the last entries of an experiment's event log in words, oldest first.
+
+    Rounds, whose designs and models are long, are not read again.
+    """
+    t, rounds = tables.entries.c, {one.sequence: one for one in stored.rounds(connection)}
+    body = sa.case((t.kind == ROUND, ""), else_=t.body).label("body")
+    query = sa.select(t.sequence, t.at, t.kind, body).where(t.experiment == stored.name, t.kind != LOOK)
     rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
     return [
         {
             "sequence": row.sequence,
             "at": spell(row.at),
             "kind": row.kind,
-            "words": in_words(row.kind, json.loads(row.body)),
+            "words": rounds[row.sequence].words if row.kind == ROUND else in_words(row.kind, json.loads(row.body)),
         }
         for row in reversed(rows)
     ]
 
 
 def in_words(kind: str, body: dict[str, object]) -> str:
-    """Describe an entry of the event log in words."""
-    if kind == "round":
-        if body["kind"] == "continued":
-            return f"round {body['number']} goes on with the design of round {body['design']}"
-        if body["kind"] == "deployed":
-            return f"round {body['number']}: everybody gets what the certified policy says"
-        simplified = cast(Json, body["sampler"]).get("simplified")
-        words = f"round {body['number']} begins, planned for {body['planned']:,}"
-        return f"{words}; {simplified}" if simplified else words
+    """Describe an entry of the event log that is no round in words."""
     if kind == "withdrawn":
         return f"'{body['action']}' is withdrawn{_by(body)}: {body['reason']}"
     if kind == "certified":

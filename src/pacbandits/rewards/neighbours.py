@@ -92,7 +92,7 @@ class Space:
         """Return k (n, m) of points (n, d) and others (m, d)."""
         out = np.empty((len(points), len(others)))
         across, labelled = np.ascontiguousarray(others.T), self._labelled()
-        patchy = np.isnan(points).any(axis=0) | np.isnan(across).any(axis=1)
+        patchy = np.logical_or(np.isnan(points).any(axis=0), np.isnan(others).any(axis=0))
         if cast(Kernel, _liken).is_quicker_plain(len(points)):
             for point, row in zip(points, out, strict=True):
                 _liken_one(point, across, labelled, row)
