@@ -21,14 +21,18 @@ from pacbandits.rewards import (
     PerAction,
     Regions,
     Stacked,
+    additive,
+    base,
     can_be_made_again,
     default_model,
     fit_from_json,
     model_from_json,
+    neighbours,
     no_idea,
     stored_fit,
 )
 from pacbandits.rewards.combined import WeightedModel
+from pacbandits.rewards.registry import load_machine_code
 from tests.rewards.logs import Line, draw
 
 
@@ -163,3 +167,11 @@ def test_an_estimator_from_outside_is_not_stored():
     part = WeightedModel(Mine().fit(draw(6)), 1.0, 0.0)
     with pytest.raises(InputError, match="Mine cannot be written to a file"):
         stored_fit(replace(fits()[0][-1], parts=(part,))).to_json()
+
+
+def test_machine_code_of_predictions_is_loaded_before_it_is_needed():
+    load_machine_code()
+    assert base._count_edges.is_loaded
+    assert additive._add_slopes.is_loaded
+    assert neighbours._liken.is_loaded
+    assert neighbours._add_anchors.is_loaded

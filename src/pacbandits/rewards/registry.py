@@ -13,6 +13,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import settle, shown, whole_number
+from pacbandits.compiled import MAX_PLAIN_ROWS
 from pacbandits.errors import InputError, plain
 from pacbandits.records import Contexts, Log
 from pacbandits.records.columns import present_numbers
@@ -30,7 +31,7 @@ from pacbandits.rewards.base import (
     inside,
 )
 from pacbandits.rewards.combined import Either, FittedStack, Stacked
-from pacbandits.rewards.neighbours import FittedNeighbours, Neighbours
+from pacbandits.rewards.neighbours import FittedNeighbours, Neighbours, Space
 from pacbandits.rewards.prediction import CachedModel
 from pacbandits.rewards.regions import FittedRegions, Regions
 from pacbandits.schema import Fields, Json
@@ -119,6 +120,13 @@ def _read_fit(
 ) -> StoredFit:
     given = Fields.read(value, of="fitted reward model")
     return known[given.one_of("kind", known)].from_json(given, n_actions=n_actions, read=read)
+
+
+def load_machine_code() -> None:
+    """Compile or load what predictions of stored models need, so that no assignment waits for it."""
+    people, none, means = Contexts.of(np.zeros((MAX_PLAIN_ROWS + 1, 1))), np.zeros(1), np.zeros(2)
+    FittedSum(Additive(((0.5,),)), means, np.zeros((2, 2))).predict(people)
+    FittedNeighbours(Space((None,), none, none), means, np.zeros((1, 1)), np.zeros((1, 2))).predict(people)
 
 
 # A reward model made of the user's own estimator, one copy per action.
