@@ -244,6 +244,32 @@ def test_a_model_that_is_too_large_is_replaced_and_the_round_says_so(monkeypatch
     assert np.array_equal(live_from_json(told).propensities(people()), simple.propensities(people()))
 
 
+@pytest.mark.thorough
+def test_an_experiment_from_before_models_were_stored_goes_on(tmp_path, monkeypatch):
+    """Its earlier designs have one number per action, its later ones a model; the audit accepts both."""
+    played = Played(tmp_path / "e.db", {"epsilon": 0.15, "policies": "trees:depth=2"})
+
+    def next_design():
+        before = played.experiment.payload()["round"]
+        while played.experiment.payload()["round"] == before or played.experiment.payload()["kind"] == "continued":
+            played.day(50)
+            played.experiment.advance()
+        return played.experiment.payload()["sampler"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rounds, "MAX_MODEL_CHARACTERS", 0)
+        assert next_design()["noise"] is not None
+    sampler = next_design()
+    while "model" not in sampler and sampler["kind"] == "design":
+        sampler = next_design()
+    assert sampler["kind"] == "design"
+    played.day(50)
+    again = Experiment.open(tmp_path / "e.db", "checkout", clock=lambda: played.now)
+    assert again.payload()["sampler"] == sampler
+    again.export(tmp_path / "e.parquet", look=0)
+    assert audit(read_record(tmp_path / "e.parquet")).faults == ()
+
+
 def test_a_full_round_is_over_without_another_row(tmp_path):
     """The next design follows at once, as in simulation: nobody more is assigned by the old one."""
     with Experiment.create(tmp_path / "e.db", protocol()) as experiment:
