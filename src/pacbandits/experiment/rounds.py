@@ -30,7 +30,7 @@ from pacbandits.records import Chosen, Contexts, Design, Lottery, Policy, Sample
 from pacbandits.records.design import Sparing, spare_actions
 from pacbandits.rewards import FittedModel, StoredFit, fit_from_json, stored_fit
 from pacbandits.schema import Fields, Json
-from pacbandits.trials.coda import NoisyDesign, variances
+from pacbandits.trials.coda import MAX_POOLED_POLICIES, NoisyDesign, heaviest, variances
 from pacbandits.trials.late_rewards import PlayedRound
 from pacbandits.trials.trial import Exploration
 
@@ -115,7 +115,7 @@ class LiveDesign(StoredSampler):
 
     @property
     def pool(self) -> tuple[Policy, ...]:
-        return self.design.support
+        return heaviest(self.design, most=MAX_POOLED_POLICIES)
 
     def whole_propensities(self, contexts: Contexts) -> FloatArray:
         noise = None if self.noise is None else np.broadcast_to(self.noise, (len(contexts), self.n_actions))
