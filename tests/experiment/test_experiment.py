@@ -26,7 +26,7 @@ from pacbandits.experiment.rounds import Deployed, LiveDesign, live, live_from_j
 from pacbandits.records import Design
 from pacbandits.records.design import Sparing
 from pacbandits.rewards import CachedModel, default_model
-from pacbandits.trials.coda import NoisyDesign, variances
+from pacbandits.trials.coda import MAX_POOLED_POLICIES, NoisyDesign, heaviest, variances
 from pacbandits.verifier import recompute as verify
 from tests.experiment.cases import people, protocol
 from tests.experiment.live import Played
@@ -221,6 +221,9 @@ def test_an_experiment_plays_the_sampler_of_the_trial_model_and_all():
         alone = np.concatenate([stored.propensities(others.take(np.array([i]))) for i in range(len(others))])
         assert np.array_equal(alone, trial.propensities(others))
         assert live(stored, people()) is stored
+        pool = heaviest(sampler.design, most=MAX_POOLED_POLICIES)  # the order affects the next design
+        assert [one.to_json() for one in stored.pool] == [one.to_json() for one in pool]
+        assert list(sampler.design.support) != list(pool)
     assert np.ptp(sampler.propensities(others)[:, 0]) > 0
     assert without(stored, (0,)).barred == (0, 1)
 
