@@ -2296,6 +2296,20 @@ EXPERIMENTS = (
         "round(whole)",
         "test_report_answers.py::test_a_headline_rounds_to_the_safe_side",
     ),
+    Mutant(
+        "a design is played without the model that its round stores",
+        "experiment/rounds.py",
+        "noise if self.fitted is None else variances(",
+        "noise if True else variances(",
+        "experiment/test_experiment.py::test_an_experiment_plays_the_sampler_of_the_trial_model_and_all",
+    ),
+    Mutant(
+        "a neighbour whose number is missing is taken for near without machine code",
+        "rewards/neighbours.py",
+        "row += np.where(np.isnan(others), SQUARED_DISTANCE_OF_LABELS, apart)",
+        "row += np.where(np.isnan(others), 0.0, apart)",
+        "rewards/test_registry.py::test_fitted_models_predict_the_same_without_machine_code",
+    ),
 )
 
 RIVALS = (
