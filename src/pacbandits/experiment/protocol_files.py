@@ -64,6 +64,8 @@ KEYS: dict[str, Read] = {
     "control": text,
     "metrics": read_metrics,
     "guardrails": read_guardrails,
+    "stop": text,
+    "gain": rate,
     "holdout": rate,
     "rehearsal": flag,
 }

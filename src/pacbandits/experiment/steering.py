@@ -304,8 +304,7 @@ class Advancer:
         look = self._store_look(found, at)
         if paused or standing.state != COLLECTING or found.state is None:
             return True
-        certificate = found.state.certificate
-        if certificate is not None and certificate.certified:
+        if found.state.finished:
             self._certified(found, look, at)
         elif due and (plan := found.trial.design(found.state)) is not None:
             self._open(found, plan, at)
