@@ -1,0 +1,269 @@
+"""Rows of a pilot that count in a trial: they open its wealth, and teach its reward model, its leaders and its designs.
+
+A pilot is a randomised log with the propensities of all actions, fixed as a whole before the trial begins. Its rows are
+the first rows of the trial's log, and its rounds the first rounds.
+
+Why the certificate stays valid. Let G_i hold all rows before row i, of the pilot and then of the trial, and whatever
+the trial knew when row i was assigned. Given G_i, the context of row i is a draw from ν and its action a draw from the
+propensities of the row: in the trial because it plays so; in the pilot because that was randomised too, and its people
+come from the same population (an assumption that the certificate states, and that its test for drift can contradict).
+Leader, stake and predictions of a round are functions of the rows before it: of a round of the pilot they are computed
+later, from those rows alone. So they are in G_i, the wealth is a supermartingale from the pilot's first row on, and
+Ville's inequality holds for all rows together. Nothing is tested twice, and no part of δ is spent on the pilot.
+
+That needs rows of the pilot in an order in which each is a fresh draw, given those before it:
+
+- A pilot with rounds keeps them: its propensities, and when it ended, may depend on earlier rounds.
+- The rows of a pilot without rounds are independent draws in any order, if neither its propensities nor its end
+  depended on its rewards, which the certificate states. They are sorted by their contents, so that nobody chooses their
+  order, and cut into rounds as a trial would be: its first round, and then a share of the rows so far.
+
+It breaks if the rewards of the pilot chose the policy class, the actions or the question; if one of several pilots was
+taken because of its rewards; if rows were left out by their rewards; or if a stake depends on the contexts of rows to
+come: so the propensities of the pilot in other contexts, by which stakes are set, are estimated from earlier rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pacbandits.arrays import FloatArray, spatial
+from pacbandits.certificate.certificate import CountedPilot
+from pacbandits.certificate.content_order import sorted_by_content
+from pacbandits.certificate.conventions import has_rounds
+from pacbandits.errors import InputError, count_of, plain
+from pacbandits.policies.base import PolicyClass
+from pacbandits.records import Contexts, Design, Log, check_log, likeliest
+from pacbandits.records.log import check_all_in, digest_log
+from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.records.policy import call
+from pacbandits.trials.coda import design_task, explore_with, still_recent
+from pacbandits.trials.protocol import check_like
+from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState, nominal_variance
+
+MAX_SEPARATE_ROWS = 10**7  # of a pilot without rounds, whose repeated interactions become rows of their own
+LABEL_DISTANCE = 1e3  # between contexts with different labels, in standard deviations of a number
+
+
+@dataclass(frozen=True, eq=False)
+class ArrangedPilot:
+    """The rows of a pilot in the order in which they count.
+
+    log: its rows, in rounds from 0.
+    record: what certificates record of it.
+    """
+
+    log: Log
+    record: CountedPilot
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedSampler:
+    """The propensities with which a log was played: their mean in each of its contexts.
+
+    A context that it lacks has those of the nearest one, by the features; of all rows, if there are none.
+
+    contexts (m): the distinct contexts of the log.
+    table (m, A): their mean propensities.
+    overall (A,): the mean of all rows.
+    """
+
+    contexts: Contexts
+    table: FloatArray
+    overall: FloatArray
+
+    @classmethod
+    def of(cls, log: Log) -> LoggedSampler:
+        """Return the sampler of a log."""
+        first, which = log.contexts.distinct()
+        sums = np.zeros((len(first), log.n_actions))
+        np.add.at(sums, which, log.repeats[:, None] * log.propensities)
+        counts = np.bincount(which, weights=log.repeats)
+        return cls(log.contexts.take(first), sums / counts[:, None], sums.sum(axis=0) / counts.sum())
+
+    @property
+    def n_actions(self) -> int:
+        return self.table.shape[1]
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """Return p(a|c) as (n, A)."""
+        mine, out = self.contexts, np.tile(self.overall, (len(contexts), 1))
+        if np.ptp(self.table, axis=0).max() == 0:
+            return out
+        if mine.n_features:
+            out = self.table[self._tree.query(self._points(contexts.features))[1]]
+        if mine.ids is not None and contexts.ids is not None:
+            spot = np.minimum(np.searchsorted(mine.ids, contexts.ids), len(mine.ids) - 1)  # distinct ids are sorted
+            same = mine.ids[spot] == contexts.ids
+            out[same] = self.table[spot[same]]
+        return out
+
+    @cached_property
+    def _tree(self) -> Any:
+        return spatial.KDTree(self._points(self.contexts.features))
+
+    @cached_property
+    def _scales(self) -> FloatArray:
+        """The units of distance (d,)."""
+        present = np.where(np.isnan(self.contexts.features), 0.0, self.contexts.features)
+        spread = present.std(axis=0)
+        labelled = np.array([labels is not None for labels in self.contexts.categories])
+        return np.where(labelled, 1.0 / LABEL_DISTANCE, np.where(spread > 0, spread, 1.0))
+
+    def _points(self, features: FloatArray) -> FloatArray:
+        return np.where(np.isnan(features), -LABEL_DISTANCE, features / self._scales)
+
+
+def check_pilot(pilot: Log, policies: PolicyClass, contexts: Contexts, *, like: Log | None = None) -> Log:
+    """Return the rows of a pilot as rows of a trial; raise InputError, with the remedy, if they cannot count in it.
+
+    policies, contexts: those of the trial. like: rows of the trial, for the names of actions, the range of rewards and
+    the metrics; by default actions are numbered, and rewards lie in [0, 1].
+    """
+    check_log(pilot)
+    named, span = (None, UNIT_RANGE) if like is None else (like.action_names, like.reward_range)
+    n_actions, names = policies.n_actions, pilot.action_names
+    if names is not None and named is None and names == tuple(str(a) for a in range(len(names))):
+        names = None
+    if names != named:
+        theirs, own = (_words(each, count) for each, count in ((names, pilot.n_actions), (named, n_actions)))
+        raise InputError(
+            f"the pilot has the actions {theirs}, and the trial {own}; they must be the same, in this order"
+        )
+    if pilot.n_actions != n_actions:
+        raise InputError(
+            f"the pilot has {count_of(pilot.n_actions, 'action')} and the trial {n_actions:,}; a pilot counts if it "
+            "could play every action of the trial, and no other: log a propensity for each"
+        )
+    if pilot.least is not None:
+        raise InputError(
+            "the pilot has the propensity of the played action alone, and rows that count need that of every action; "
+            "log them all (propensities), or state them if they were the same for everyone (--split a=0.5,b=0.5)"
+        )
+    check_all_in(pilot.rewards, by="a pilot that counts")
+    low, high = pilot.reward_range
+    if (outside := (pilot.rewards < 0) | (pilot.rewards > 1)).any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"row {row} of the pilot has a reward of {low + (high - low) * pilot.rewards[row]:.6g}, outside "
+            f"{low:g} to {high:g}; rescale all rewards, of the pilot and of the trial"
+        )
+    if (low, high) != span:
+        raise InputError(
+            f"the rewards of the pilot lie in {low:g} to {high:g}, and those of the trial in {span[0]:g} to "
+            f"{span[1]:g}; state the same range for both"
+        )
+    if (least := pilot.propensities.min(axis=1)).min() <= 0:
+        row = int(least.argmin())
+        action = plain(call(int(pilot.propensities[row].argmin()), named))
+        raise InputError(
+            f"row {row} of the pilot could not play {action}: its propensity is 0; rows count if every action "
+            "was possible in all of them, so take the rounds in which it was, or a pilot of other people"
+        )
+    if pilot.units is not None and pilot.n_units < len(pilot):
+        raise InputError(
+            f"the {len(pilot):,} rows of the pilot are of {pilot.n_units:,} people, and a trial takes each row for "
+            "another person; keep the first row of everybody"
+        )
+    if contexts.ids is not None and pilot.contexts.ids is None:
+        raise InputError(
+            "the contexts of the trial have ids, and the rows of the pilot have no column context_id; log it, as "
+            "`run --log` does"
+        )
+    if contexts.ids is None and pilot.contexts.ids is not None:
+        pilot = replace(pilot, contexts=replace(pilot.contexts, ids=None))
+    try:
+        check_like(contexts, pilot.contexts)
+    except InputError as error:
+        raise InputError(f"the pilot cannot count: {error}") from None
+    metrics = () if like is None else like.metrics
+    if missing := [metric.name for metric in metrics if metric not in pilot.metrics]:
+        raise InputError(f"the pilot lacks the metric '{plain(missing[0])}'; log it there too, or leave out the pilot")
+    out = replace(pilot, known=None, units=None, action_names=named, dates=() if like is None else like.dates)
+    return out.only_metrics(metrics)
+
+
+def _words(names: Sequence[str] | None, count: int) -> str:
+    return f"0 to {count - 1}" if names is None else plain(", ".join(names))
+
+
+def arrange_pilot(trial: Trial, pilot: Log) -> ArrangedPilot:
+    """Return the checked rows of a pilot in the order in which they count: by its rounds, or by their contents."""
+    if has_rounds(pilot):
+        _, numbers = np.unique(pilot.rounds, return_inverse=True)
+        order = np.argsort(numbers, kind="stable")
+        log = replace(pilot.take(order), rounds=numbers[order].astype(np.int64))
+        digest, by_content = digest_log(log), False
+    else:
+        if pilot.samples > MAX_SEPARATE_ROWS:
+            raise InputError(
+                f"a pilot of {pilot.samples:,} interactions is too large to be sorted; write its rounds (column "
+                "round), in the order in which they were played"
+            )
+        rows = np.repeat(np.arange(len(pilot)), pilot.repeats)
+        apart = replace(pilot.take(rows), repeats=np.ones(len(rows), dtype=np.int64))
+        log = sorted_by_content(replace(apart, rounds=np.zeros(len(rows), dtype=np.int64)))
+        digest, by_content = digest_log(log), True
+        ends = [trial.first_round_size(pilot.n_actions)]
+        while ends[-1] < len(log):
+            ends.append(ends[-1] + max(1, int(trial.growth * ends[-1])))
+        rounds = np.searchsorted(np.array(ends), np.arange(len(log)), side="right")
+        log = replace(log, rounds=rounds.astype(np.int64))
+    rounds = int(log.rounds[-1]) + 1
+    return ArrangedPilot(log, CountedPilot(len(log), log.samples, rounds, by_content, digest))
+
+
+def add_pilot(trial: Trial, state: TrialState, pilot: ArrangedPilot) -> TrialState:
+    """Return the state of a trial that begins with the rounds of a pilot; state: the one that `start` returned."""
+    if state.finished:
+        return state
+    state, last = replace(state, pilot=pilot.record), pilot.record.rounds - 1
+    fixed = bool((np.ptp(pilot.log.propensities, axis=0) == 0).all())
+    for number in range(last + 1):
+        part = pilot.log.only(pilot.log.rounds == number)
+        explored = _explore(trial, state, part if fixed else None)
+        plan = TrialPlan(
+            round_number=state.round_number + 1,
+            epsilon=trial.epsilon,
+            sampler=explored.sampler,
+            samples=part.samples,
+            oracle_calls=explored.oracle_calls,
+            details={"price": explored.price},
+            exploration=replace(explored, oracle_calls=0),
+            scale=trial.scale(state, explored),
+        )
+        seen = part if state.log is None else state.log.followed_by(part)
+        played = ((LoggedSampler.of(seen), seen.samples),)
+        if number < last:
+            grown, ledger = trial.add_round(state, plan, part, played=played)
+            leader = trial.choose_leader(grown, ledger)
+            state = grown.after(plan, part, policy=state.policy, finished=False, oracle_calls=1, leader=leader)
+        else:
+            state = trial.count_round(state, plan, part, played=played)
+    assert state.current is not None
+    # The trial chooses its own exploration next, and until then the price of the pilot's is the latest.
+    even = Exploration(Design.uniform(likeliest(state.policy)), state.current.price, 0)
+    return replace(state, current=even)
+
+
+def _explore(trial: Trial, state: TrialState, rows: Log | None) -> Exploration:
+    """Return the exploration of a pilot's next round with its price, by the rounds before it alone.
+
+    rows: of that round, if all rows of the pilot have the same propensities, so that these were known before.
+    """
+    if state.log is None:
+        even, accuracy = nominal_variance(state.policies.n_actions), trial.accuracy(state) ** 2
+        if rows is None:
+            return Exploration(Design.uniform(likeliest(state.policy)), even / accuracy, 0)
+        return Exploration(LoggedSampler.of(rows), 0.5 / float(rows.propensities[0].min()) / accuracy, 0)
+    sampler, recent = LoggedSampler.of(state.log), still_recent(state)
+    if recent is not None or trial.improve_on is not None:
+        assert state.current is not None
+        return replace(state.current if recent is None else recent, sampler=sampler)
+    task = design_task(state, state.fitted, epsilon=trial.accuracy(state), floor=0.0)
+    return explore_with(state, task, sampler)
