@@ -202,10 +202,24 @@ THRESHOLDS = (
         f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
     ),
     Mutant(
+        "what a certificate says of the split depends on the order of the file",
+        "certificate/certify.py",
+        "look_by_content(read.early)",
+        "look_by_content(read.watched)",
+        "certificate/test_content_order.py::test_any_permutation_of_a_log_gives_the_same_certificate",
+    ),
+    Mutant(
+        "the digest of rows by content leaves the last row out",
+        "engines/local.py",
+        "digest((told, words.view(np.int64)))",
+        "digest((told, words[:-1].view(np.int64)))",
+        "certificate/test_content_order.py::test_the_digest_by_content_depends_on_every_row_and_name",
+    ),
+    Mutant(
         "drift along rows in the order of time is a remark",
         "certificate/alarms.py",
-        "remark=shuffled and drift.by_rows and drift.found",
-        "remark=drift.by_rows and drift.found",
+        "look_along_file(log, needed=needed) if shuffled else look_for_drift(log, needed=needed)",
+        "look_along_file(log, needed=needed)",
         "certificate/test_alarms.py::test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs",
     ),
     Mutant(
@@ -316,8 +330,8 @@ THRESHOLDS = (
     Mutant(
         "by sums, verify takes the order of the file",
         "verifier/order.py",
-        "order = place_by_digest(words_of_rows(",
-        "order = np.arange(n)\n    _ = place_by_digest(words_of_rows(",
+        "order = place_by_digest(words)\n",
+        "order = np.arange(n)\n",
         f"{CONTENT}verify_derives_the_order_again_and_refuses_any_other[threads]",
     ),
     Mutant(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import IntArray
-from pacbandits.certificate.alarms import look
+from pacbandits.certificate.alarms import look, look_along_file, look_by_content
 from pacbandits.certificate.certificate import MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate, Improvement
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
@@ -357,7 +357,11 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         if found >= unit or (made.certified and found >= made.epsilon):
             break
         made = make(found)
-    made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
+    if made.by_content:
+        along_file = look_along_file(read.watched)
+        made = replace(made, checks=look_by_content(read.early), along_file=along_file)
+    else:
+        made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
     made = made if model is None else made.with_remarks(MODEL_GIVEN)
     whole = CertifiedLog(made, policies, read, model)
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)

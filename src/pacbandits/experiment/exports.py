@@ -22,6 +22,7 @@ from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.store import STOPPED, History, Snapshot, StoredExperiment
 from pacbandits.experiment.stored_rows import EXPORTED, REWARD, Outcomes, Standing, outcome_kinds
+from pacbandits.experiment.webhooks import count_deliveries, webhooks_of
 from pacbandits.progress import Displayed
 from pacbandits.records import parquet
 from pacbandits.records.log import NOT_IN, UNIT_RANGE
@@ -100,6 +101,8 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         curve = _curve(connection, stored.name)
         entries = events_in(connection, stored.name, most=MAX_EVENTS)
         missing = missed.count(connection, at, rows=standing.rows)
+        hooks = {"count": len(webhooks_of(connection, stored.name))}
+        hooks |= count_deliveries(connection, experiment=stored.name, now=at)
     claim = None if best is None else json.loads(best.body)["claim"]
     found: Json = {} if last is None else json.loads(last.body)
     withdrawn = json.loads(standing.withdrawn)
@@ -149,6 +152,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         "curve": curve,
         **{name: found.get(name) for name in OF_A_LOOK},
         "events": entries,
+        "webhooks": hooks,
         "seal": {"head": bytes(standing.head).hex(), "entries": int(standing.sequence), "protocol": p.digest},
     }
     if figures["health"] is not None and assigned:
