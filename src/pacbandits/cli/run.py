@@ -232,6 +232,8 @@ def run(
         "offline_contexts": offline,
         "pilot": None if pilot is None else open_log(pilot, reading_options(split=split)),
     }
+    if pilot is None and planned is not None and profile_of(algorithm).keeps_state:
+        asked["pilot"] = planned.supposed.counted_pilot
     # Algorithms without a choice answer with a single policy anyway.
     answer = "single" if single and "answer" in {one.name for one in options_of(find_algorithm(algorithm)[0])} else None
     wanted = (("scale", scale), ("solver", solver), ("answer", answer))

@@ -345,6 +345,7 @@ class PlanRequest:
     traffic: Traffic | str | None = None
     budget: int | None = None
     seed: int = 0
+    count_pilot: bool = False
 
 
 @overload
@@ -368,6 +369,7 @@ def plan(
     traffic: Traffic | str | None = None,
     budget: int | None = None,
     seed: int = 0,
+    count_pilot: bool = False,
     simulated: bool = True,
     limits: Limits | None = None,
     folder: str | Path | None = None,
@@ -396,6 +398,7 @@ def plan(
     traffic: Traffic | str | None = None,
     budget: int | None = None,
     seed: int = 0,
+    count_pilot: bool = False,
     simulated: bool = True,
     limits: Limits | None = None,
     folder: str | Path | None = None,
@@ -423,6 +426,7 @@ def plan(
     traffic: Traffic | str | None = None,
     budget: int | None = None,
     seed: int = 0,
+    count_pilot: bool = False,
     simulated: bool = True,
     limits: Limits | None = None,
     folder: str | Path | None = None,
@@ -451,6 +455,8 @@ def plan(
     traffic: users per period, such as "4000/week"; a `Traffic` may have batches and late rewards.
     budget: affordable number of users.
     seed: of all random draws.
+    count_pilot: whether the rows of the pilot will count as the first of the trial (`run(…, pilot=…)`), so that numbers
+        are of the users to come. They need the propensities with which actions were drawn.
     simulated: whether to simulate trials; without, the answer takes seconds and is right to a factor of about 1.5.
     limits: when simulation ends; by default after 10 minutes, or once quantiles are known to 10 %.
     folder: saves simulated trials, so that a plan can be refined later.
@@ -484,6 +490,7 @@ def plan(
         traffic=traffic,
         budget=budget,
         seed=seed,
+        count_pilot=count_pilot,
     )
     _check_simulation(simulated, limits, folder, engine, watch)
     if improve_on is not None:
@@ -567,6 +574,11 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
     epsilon = None if asked.epsilon is None else check_plan_epsilon(asked.epsilon, outcome)
     first = epsilon
     if asked.improve_on is not None:
+        if asked.count_pilot:
+            raise InputError(
+                "a plan for --improve-on is of one analysis of a finished test, in which no pilot counts; leave out "
+                "--count-pilot"
+            )
         return _suppose_gain(asked, people, policies, outcome, pilot, traffic)
     if first is None:
         if asked.budget is None:
@@ -587,6 +599,7 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
         traffic=traffic,
         seed=asked.seed,
         spec=chosen if isinstance(chosen, str) else None,
+        count_pilot=asked.count_pilot,
     )
     if epsilon is None and asked.budget is not None:
         near = affordable_epsilon(made, asked.budget, progress=progress)
