@@ -53,6 +53,7 @@ CONTENT = "certificate/test_content_order.py::test_"
 BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
+PILOT_ROWS = "trials/test_pilot_rows.py::test_"
 AUDIT = "experiment/audit.py"
 FORGING, ATTACKS, AUDITING = (f"experiment/test_{name}.py::test_" for name in ("forging", "attacks", "auditing"))
 SEALED_METRICS = "experiment/test_metrics.py::test_"
@@ -2444,6 +2445,37 @@ SUMS = (
     ),
 )
 
+PILOTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a pilot: stakes of a round know all its rows",
+        "trials/pilot_rows.py",
+        "_explore(trial, state, part if fixed else None)",
+        "_explore(trial, replace(state, log=pilot.log) if state.log else state, part if fixed else None)",
+        f"{PILOT_ROWS}bets_on_a_round_of_the_pilot_depend_on_earlier_rounds_alone",
+    ),
+    Mutant(
+        "a pilot: its rows count in the order of their file",
+        "trials/pilot_rows.py",
+        "log = sorted_by_content(replace(apart, rounds=np.zeros(len(rows), dtype=np.int64)))",
+        "log = replace(apart, rounds=np.zeros(len(rows), dtype=np.int64))",
+        f"{PILOT_ROWS}its_rows_are_the_first_of_the_log_whatever_their_order_in_the_file",
+    ),
+    Mutant(
+        "a pilot: whoever verifies takes its rows in any order",
+        "verifier/order.py",
+        "if digest_log(log_by_content(part)) != digest_log(part):",
+        "if False:",
+        f"{PILOT_ROWS}verify_refuses_rows_of_a_pilot_that_were_altered_or_moved",
+    ),
+    Mutant(
+        "a pilot: a claim of the pilot alone stays, whatever the trial shows",
+        "trials/trial.py",
+        "if state.pilot is None and earlier is not None",
+        "if earlier is not None",
+        f"{PILOT_ROWS}a_pilot_of_other_people_raises_an_alarm",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -2459,4 +2491,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *EXPERIMENTS,
     *RIVALS,
     *SUMS,
+    *PILOTS,
 )
