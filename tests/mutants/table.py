@@ -2474,6 +2474,13 @@ PILOTS: tuple[Mutant, ...] = (
         "if earlier is not None",
         f"{PILOT_ROWS}a_pilot_of_other_people_raises_an_alarm",
     ),
+    Mutant(
+        "a pilot: whoever audits takes stakes on it as they are",
+        AUDIT,
+        "if scales and same:",
+        "if same:",
+        "experiment/test_pilots.py::test_stakes_on_a_pilot_in_hindsight_are_noticed",
+    ),
 )
 
 MUTANTS: tuple[Mutant, ...] = (

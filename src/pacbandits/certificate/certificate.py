@@ -491,7 +491,8 @@ class Certificate(Claim):
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),
         )
-        begun = () if self.pilot is None else (self.pilot.assumption,)
+        # The log of an experiment says it, too.
+        begun = () if self.pilot is None or self.pilot.assumption in self.remarks else (self.pilot.assumption,)
         return (*basis, self.within, *(words for words, needed in asked if needed), *begun, *self.remarks)
 
     def of(self, log: Log) -> Log:

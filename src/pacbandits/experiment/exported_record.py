@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.checks import path_of, texts
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.chain import MARK_BYTES, digest_published
@@ -60,7 +61,7 @@ class Record(AssignmentColumns):
     outcomes: outcomes by kind.
     seed: the seed of all draws, if it was disclosed.
     contexts: those that the class was built from, if the file has them: then leaders can be derived again after a
-        withdrawal.
+        withdrawal, and stakes and leaders of a pilot.
     """
 
     about: Json
@@ -370,8 +371,13 @@ class SealedTerms:
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
         visits, standard = self.protocol.text("visits"), self.protocol.text("standard")
-        said = spell_remarks(self.late, visits, self.holdout, standard, bool(self.metrics))
+        said = spell_remarks(self.late, visits, self.holdout, standard, bool(self.metrics), self.pilot)
         return (REHEARSED, *said) if "rehearsal" in self.protocol and self.protocol.flag("rehearsal") else said
+
+    @property
+    def pilot(self) -> CountedPilot | None:
+        """Return the pilot whose rows are the first; None if there is none."""
+        return CountedPilot.from_json(self.protocol["pilot"]) if "pilot" in self.protocol else None
 
     @property
     def metrics(self) -> tuple[AnyMetric, ...]:

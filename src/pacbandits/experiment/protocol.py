@@ -13,8 +13,9 @@ from typing import Literal, cast
 import numpy as np
 
 from pacbandits.algorithms import find_algorithm, list_profiles, make_algorithm, profile_of
-from pacbandits.arrays import as_read
+from pacbandits.arrays import FloatArray, as_read
 from pacbandits.certificate import Learning
+from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.checks import flag, instance, number, settle, shown, text, texts, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawal_part
 from pacbandits.errors import InputError, count_of, nearest, plain
@@ -26,13 +27,28 @@ from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
 from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.constraints import without
-from pacbandits.policies.registry import class_from_json, class_to_json, describe_class, digest_class, load_policies
-from pacbandits.records import Contexts, RewardBounds, check_contexts
+from pacbandits.policies.registry import (
+    class_from_json,
+    class_to_json,
+    describe_class,
+    digest_class,
+    learns,
+    load_policies,
+)
+from pacbandits.records import Contexts, Log, RewardBounds, check_contexts
 from pacbandits.records.column_types import DAY_ENDING, WEEKDAYS, date_parts
-from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
+from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, comparable, missing_label
 from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
-from pacbandits.records.metrics import AnyMetric, Guardrail, read_guardrails, read_metrics, read_sealed_metrics
+from pacbandits.records.metrics import (
+    AnyMetric,
+    Guardrail,
+    metric_columns,
+    read_guardrails,
+    read_metrics,
+    read_sealed_metrics,
+)
 from pacbandits.schema import Fields, Json, format_text, read_format
+from pacbandits.trials.pilot_rows import ArrangedPilot, arrange_pilot, check_pilot
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
@@ -360,11 +376,14 @@ DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
 MISSING_METRICS = "a metric is what came with the reward, and 0 or what its range has nearest to 0 where nothing did"
 REHEARSED = "the experiment is a rehearsal: people and rewards may be simulated"
 MAX_HOLDOUT = 0.9  # share of units
+MAX_PILOT_ROWS = 10**6
+MANY_ALIKE_SHARE = 0.9  # of distinct contexts: with fewer, people who are alike need not be the same
+MAX_ROUNDING_STEPS = 20  # of numbers that are stored in other units; they settle after one or two
 MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
-    *("rehearsal", "draws", "metrics", "guardrails", "stop", "gain"),
+    *("rehearsal", "draws", "metrics", "guardrails", "stop", "gain", "pilot"),
 )
 
 
@@ -397,6 +416,8 @@ class ExperimentProtocol:
         over control is proven of a policy that violates no guardrail. Epsilon is then only the size of differences by
         which exploration is chosen.
     gain: the smallest proven gain to stop at, in the units of rewards; None for any above 0.
+    pilot: the log of a randomised pilot with the propensities of all actions, whose rows count as the first of the
+        trial. They are stored, sealed and exported with the experiment; the protocol has their number and digest.
     holdout: share of units that always get the standard action and are not part of the trial.
     late: the rule for pending and missing rewards.
     round_hours: maximum length of a round in hours; None for no limit.
@@ -445,6 +466,7 @@ class ExperimentProtocol:
     guardrails: tuple[Guardrail, ...] = ()
     stop: StopRule = "epsilon"
     gain: float | None = None
+    pilot: Log | ArrangedPilot | CountedPilot | None = None
 
     def __post_init__(self, control: str | None) -> None:
         settle(self, name=check_experiment_name(self.name), actions=check_actions(self.actions))
@@ -489,7 +511,9 @@ class ExperimentProtocol:
         metrics, guardrails = read_sealed_metrics(self.metrics, self.guardrails, taken=taken)
         settle(self, metrics=metrics, guardrails=guardrails)
         settle(self, dates=check_dates(self.dates, self.contexts))
-        self.trial()  # building the trial checks the algorithm's options
+        trial, _ = self.trial()  # building the trial checks the algorithm's options
+        if self.pilot is not None and not isinstance(self.pilot, CountedPilot):
+            settle(self, pilot=self._arrange_pilot(trial, self.pilot))
 
     @property
     def n_actions(self) -> int:
@@ -538,9 +562,53 @@ class ExperimentProtocol:
         """Return the class's spec, or its description if it was given as an object."""
         return describe_class(self.policy_class) if self.spec is None else self.spec
 
+    @property
+    def counted_pilot(self) -> CountedPilot | None:
+        """Return what certificates record of the pilot; None if there is none."""
+        return self.pilot_rows.record if self.pilot_rows is not None else cast(CountedPilot | None, self.pilot)
+
+    @property
+    def pilot_rows(self) -> ArrangedPilot | None:
+        """Return the rows of the pilot in the order in which they count; None without, or once they are stored."""
+        return self.pilot if isinstance(self.pilot, ArrangedPilot) else None
+
+    def _arrange_pilot(self, trial: Trial, pilot: Log | ArrangedPilot) -> ArrangedPilot:
+        """Return the rows of a pilot in the order in which they count, as they will be read from the database."""
+        if isinstance(pilot, ArrangedPilot):  # of a protocol of which this is a changed copy
+            log = pilot.log
+            pilot = replace(log, rounds=np.zeros_like(log.rounds)) if pilot.record.by_content else log
+        checked = check_pilot(
+            instance(pilot, Log, name="pilot", remedy="make one by Log.of or read_log"),
+            self.policy_class,
+            self.contexts,
+            action_names=self.actions,
+            reward_range=self.reward_range,
+            metrics=self.metrics,
+            dates=self.date_columns,
+        )
+        if checked.samples > MAX_PILOT_ROWS:
+            raise InputError(
+                f"a pilot of {checked.samples:,} rows is too large for an experiment, which stores each of them; at "
+                f"most {MAX_PILOT_ROWS:,} can count"
+            )
+        if self.spec is not None and learns(self.spec) and _are_of(checked.contexts, self.contexts):
+            raise InputError(
+                "the contexts that define the policy class are those of the pilot, whose rows are then no evidence: "
+                "take the contexts of other people, or leave out the pilot"
+            )
+        rows = np.repeat(np.arange(len(checked)), checked.repeats)
+        each = replace(checked.take(rows), repeats=np.ones(len(rows), dtype=np.int64), remarks=())
+        rewards = as_stored(each.rewards, *self.reward_range)
+        values = each.metric_values
+        if values is not None:
+            columns = metric_columns(self.metrics)
+            values = np.column_stack([as_stored(values[:, j], one.low, one.high) for j, one in enumerate(columns)])
+        return arrange_pilot(trial, replace(each, rewards=rewards, metric_values=values))
+
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
-        said = spell_remarks(self.late, self.visits, self.holdout, cast(str, self.standard), bool(self.metrics))
+        pilot = self.counted_pilot
+        said = spell_remarks(self.late, self.visits, self.holdout, cast(str, self.standard), bool(self.metrics), pilot)
         return (REHEARSED, *said) if self.rehearsal else said
 
     def trial(self, withdrawn: Collection[str] = ()) -> tuple[Trial, PolicyClass]:
@@ -619,6 +687,7 @@ class ExperimentProtocol:
             **({"metrics": [one.to_json() for one in self.metrics]} if self.metrics else {}),
             **({"guardrails": [one.spelt for one in self.guardrails]} if self.guardrails else {}),
             **({"stop": "gain", "gain": self.gain} if self.stop == "gain" else {}),
+            **({} if self.counted_pilot is None else {"pilot": self.counted_pilot.to_json()}),
         }
 
     @classmethod
@@ -668,6 +737,7 @@ class ExperimentProtocol:
             guardrails=read_guardrails(given.items("guardrails")) if "guardrails" in given else (),
             stop="gain" if "stop" in given and given.one_of("stop", STOP_RULES) == "gain" else "epsilon",
             gain=given.number_or_null("gain") if "gain" in given else None,
+            pilot=CountedPilot.from_json(given["pilot"]) if "pilot" in given else None,
         )
 
     def _check_epsilon(self) -> float:
@@ -706,9 +776,33 @@ class ExperimentProtocol:
         settle(self, contexts=contexts)
 
 
-def spell_remarks(late: LateRule, visits: str, holdout: float, standard: str, measured: bool) -> tuple[str, ...]:
+def _are_of(some: Contexts, others: Contexts) -> bool:
+    """Return whether contexts are probably the same people as others.
+
+    They are if all are the same; or, where hardly two people are alike, if most of them are among the others.
+    """
+    mine, theirs = (np.unique(comparable(one.features), axis=0) for one in (some, others))
+    if len(some) == len(others) and np.array_equal(mine, theirs):
+        return True
+    both = len(np.unique(np.concatenate([mine, theirs]), axis=0))
+    shared = len(mine) + len(theirs) - both
+    return len(mine) > MANY_ALIKE_SHARE * len(some) and shared > MANY_ALIKE_SHARE * min(len(mine), len(theirs))
+
+
+def as_stored(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Return values in [0, 1] as they are after they were stored in units from low to high."""
+    for _ in range(MAX_ROUNDING_STEPS):
+        before, values = values, np.clip((low + (high - low) * values - low) / (high - low), 0.0, 1.0)
+        if np.array_equal(before, values):
+            break
+    return values
+
+
+def spell_remarks(
+    late: LateRule, visits: str, holdout: float, standard: str, measured: bool, pilot: CountedPilot | None
+) -> tuple[str, ...]:
     """Return the remarks that a claim of an experiment carries, by its protocol; measured: whether it has metrics."""
-    found = [late.describe()]
+    found = [late.describe(), *(() if pilot is None else (pilot.assumption,))]
     if measured and late.window_seconds is not None:
         found.append(MISSING_METRICS)
     if visits == "each":

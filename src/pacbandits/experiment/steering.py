@@ -160,6 +160,8 @@ def in_words(kind: str, body: dict[str, object]) -> str:
     if kind == "round":
         if body["kind"] == "continued":
             return f"round {body['number']} goes on with the design of round {body['design']}"
+        if body["kind"] == "pilot":
+            return f"round {body['number']}: {body['planned']:,} rows of the pilot"
         if body["kind"] == "deployed":
             return f"round {body['number']}: everybody gets what the certified policy says"
         return f"round {body['number']} begins, planned for {body['planned']:,}"
@@ -386,7 +388,7 @@ class Advancer:
                 scale=plan.scale,
                 price=explored.price,
                 since=explored.since,
-                leader=_sealed_leader(state),
+                leader=sealed_leader(state),
                 design=now.number + 1,
                 snapshot=snapshot.sequence,
                 snapshot_at=snapshot.at,
@@ -472,7 +474,7 @@ class Advancer:
         )
 
 
-def _sealed_leader(state: TrialState) -> Policy | None:
+def sealed_leader(state: TrialState) -> Policy | None:
     """Return the leader of the next round: an earlier leader that acts the same on all known contexts, if any."""
     if state.leaders is None or state.leader is None:
         return state.leader

@@ -25,7 +25,7 @@ come: so the propensities of the pilot in other contexts, by which stakes are se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -38,9 +38,10 @@ from pacbandits.certificate.content_order import sorted_by_content
 from pacbandits.certificate.conventions import has_rounds
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Design, Log, check_log, likeliest
+from pacbandits.records import Contexts, Design, Log, Policy, check_log, likeliest
 from pacbandits.records.log import check_all_in, digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.records.metrics import AnyMetric
 from pacbandits.records.policy import call
 from pacbandits.trials.coda import design_task, explore_with, still_recent
 from pacbandits.trials.protocol import check_like
@@ -119,22 +120,27 @@ class LoggedSampler:
         return np.where(np.isnan(features), -LABEL_DISTANCE, features / self._scales)
 
 
-def check_pilot(pilot: Log, policies: PolicyClass, contexts: Contexts, *, like: Log | None = None) -> Log:
+def check_pilot(
+    pilot: Log,
+    policies: PolicyClass,
+    contexts: Contexts,
+    *,
+    action_names: tuple[str, ...] | None = None,
+    reward_range: tuple[float, float] = UNIT_RANGE,
+    metrics: Sequence[AnyMetric] = (),
+    dates: tuple[str, ...] = (),
+) -> Log:
     """Return the rows of a pilot as rows of a trial; raise InputError, with the remedy, if they cannot count in it.
 
-    policies, contexts: those of the trial. like: rows of the trial, for the names of actions, the range of rewards and
-    the metrics; by default actions are numbered, and rewards lie in [0, 1].
+    policies, contexts, action_names, …: those of the trial. Actions, features and labels are put into its order.
     """
-    check_log(pilot)
-    named, span = (None, UNIT_RANGE) if like is None else (like.action_names, like.reward_range)
-    n_actions, names = policies.n_actions, pilot.action_names
+    pilot = _with_actions(check_log(pilot), action_names)
+    named, span, n_actions, names = action_names, reward_range, policies.n_actions, pilot.action_names
     if names is not None and named is None and names == tuple(str(a) for a in range(len(names))):
         names = None
     if names != named:
         theirs, own = (_words(each, count) for each, count in ((names, pilot.n_actions), (named, n_actions)))
-        raise InputError(
-            f"the pilot has the actions {theirs}, and the trial {own}; they must be the same, in this order"
-        )
+        raise InputError(f"the pilot has the actions {theirs}, and the trial {own}; give both the same")
     if pilot.n_actions != n_actions:
         raise InputError(
             f"the pilot has {count_of(pilot.n_actions, 'action')} and the trial {n_actions:,}; a pilot counts if it "
@@ -177,15 +183,49 @@ def check_pilot(pilot: Log, policies: PolicyClass, contexts: Contexts, *, like: 
         )
     if contexts.ids is None and pilot.contexts.ids is not None:
         pilot = replace(pilot, contexts=replace(pilot.contexts, ids=None))
+    pilot = replace(pilot, contexts=_with_labels(pilot.contexts, contexts))
     try:
         check_like(contexts, pilot.contexts)
     except InputError as error:
         raise InputError(f"the pilot cannot count: {error}") from None
-    metrics = () if like is None else like.metrics
     if missing := [metric.name for metric in metrics if metric not in pilot.metrics]:
         raise InputError(f"the pilot lacks the metric '{plain(missing[0])}'; log it there too, or leave out the pilot")
-    out = replace(pilot, known=None, units=None, action_names=named, dates=() if like is None else like.dates)
-    return out.only_metrics(metrics)
+    return replace(pilot, known=None, units=None, action_names=named, dates=dates).only_metrics(metrics)
+
+
+def _with_actions(log: Log, names: tuple[str, ...] | None) -> Log:
+    """Return a log with its actions in the order of these names; as it is if it has others."""
+    own = log.action_names
+    if names is None or own is None or own == names or sorted(own) != sorted(names):
+        return log
+    order = np.array([own.index(name) for name in names])
+    least = None if log.least is None else log.least[:, order]
+    actions = np.argsort(order)[log.actions]
+    return replace(log, actions=actions, propensities=log.propensities[:, order], least=least, action_names=names)
+
+
+def _with_labels(contexts: Contexts, like: Contexts) -> Contexts:
+    """Return contexts with the features and labels of others in their order; as they are if they have others."""
+    if sorted(contexts.names) != sorted(like.names):
+        return contexts
+    places = [contexts.names.index(name) for name in like.names]
+    features, own = contexts.features[:, places].copy(), [contexts.categories[place] for place in places]
+    if [labels is None for labels in own] != [labels is None for labels in like.categories]:
+        return contexts
+    for j, (labels, mine) in enumerate(zip(like.categories, own, strict=True)):
+        if labels is None or mine is None or labels == mine:
+            continue
+        there = ~np.isnan(features[:, j])
+        codes = np.array([labels.index(label) if label in labels else -1 for label in mine])
+        coded = codes[features[there, j].astype(np.int64)]
+        if (coded < 0).any():
+            strange = mine[int(features[there, j][int(np.argmax(coded < 0))])]
+            raise InputError(
+                f"the pilot has '{plain(strange)}' in the feature '{plain(like.names[j])}', and the contexts of the "
+                "trial do not; take contexts that have all labels"
+            )
+        features[there, j] = coded
+    return replace(contexts, features=features, names=like.names, categories=like.categories)
 
 
 def _words(names: Sequence[str] | None, count: int) -> str:
@@ -218,8 +258,13 @@ def arrange_pilot(trial: Trial, pilot: Log) -> ArrangedPilot:
     return ArrangedPilot(log, CountedPilot(len(log), log.samples, rounds, by_content, digest))
 
 
-def add_pilot(trial: Trial, state: TrialState, pilot: ArrangedPilot) -> TrialState:
-    """Return the state of a trial that begins with the rounds of a pilot; state: the one that `start` returned."""
+def add_pilot(
+    trial: Trial, state: TrialState, pilot: ArrangedPilot, *, told: Mapping[int, Policy | None] | None = None
+) -> TrialState:
+    """Return the state of a trial that begins with the rounds of a pilot; state: the one that `start` returned.
+
+    told: leaders by round, to be preferred where policies tie up to rounding; for verification.
+    """
     if state.finished:
         return state
     state, last = replace(state, pilot=pilot.record), pilot.record.rounds - 1
@@ -241,7 +286,7 @@ def add_pilot(trial: Trial, state: TrialState, pilot: ArrangedPilot) -> TrialSta
         played = ((LoggedSampler.of(seen), seen.samples),)
         if number < last:
             grown, ledger = trial.add_round(state, plan, part, played=played)
-            leader = trial.choose_leader(grown, ledger)
+            leader = trial.choose_leader(grown, ledger, told=(told or {}).get(number + 1))
             state = grown.after(plan, part, policy=state.policy, finished=False, oracle_calls=1, leader=leader)
         else:
             state = trial.count_round(state, plan, part, played=played)

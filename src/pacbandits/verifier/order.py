@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import Certificate
+from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.certificate.conventions import BLOCK_GROWTH_FACTOR, FIRST_BLOCK_ROWS, LEFT_OUT, SETTLING_SHARE
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
@@ -109,12 +109,10 @@ def order_log(log: Log, *, ordered: bool, shuffled: bool, by_content: bool = Tru
     return replace(log, rounds=np.searchsorted(ends, _people(log), side="right").astype(np.int64))
 
 
-def wrong_pilot(c: Certificate, log: Log) -> Iterator[str]:
-    """Yield faults in what a certificate says of the pilot that its trial began with; log: all rows."""
-    pilot, labels = c.pilot, np.unique(log.rounds)
-    if pilot is None:
-        return
-    if c.ordered or c.summed or pilot.rounds > len(labels):
+def wrong_pilot(pilot: CountedPilot, log: Log) -> Iterator[str]:
+    """Yield faults in what is said of the pilot that a trial began with; log: all rows."""
+    labels = np.unique(log.rounds)
+    if pilot.rounds > len(labels):
         yield "the rows of a pilot are the first rounds of a trial, and the log has no such rounds"
         return
     inside = log.rounds <= labels[pilot.rounds - 1]

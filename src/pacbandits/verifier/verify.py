@@ -174,9 +174,8 @@ def _recomputed(
     if c.shuffled and log.repeats.max() > 1:
         return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None), None
     verdict, rows = _figures(c, arrange_rows(c, log), policies, model)
-    if verdict.good and (faults := tuple(wrong_pilot(c, log))):
-        return Verdict(faults, None), None
-    return verdict, rows
+    faults = tuple(wrong_pilot(c.pilot, log)) if verdict.good and c.pilot is not None else ()
+    return (Verdict(faults, None), None) if faults else (verdict, rows)
 
 
 def _with_rule(
