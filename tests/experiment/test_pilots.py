@@ -15,10 +15,11 @@ from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
 from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.protocol import ExperimentProtocol, as_stored
+from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.protocol_files import read_protocol
 from pacbandits.proofs import verify
 from pacbandits.records import Contexts, Log
+from pacbandits.trials.pilot_rows import as_stored
 from tests.experiment.cases import ACTIONS, COUNTRIES, people, protocol
 from tests.experiment.live import Played, mean_of
 from tests.experiment.test_auditing import altered, forged

@@ -703,7 +703,7 @@ PAST = (
     Mutant(
         "interim analyses of a gain predict otherwise than its certificate",
         "trials/trial.py",
-        "if state.log is None and self.model is None:",
+        "if self.improve_on is not None and state.log is None and self.model is None:",
         "if False:",
         f"{STOPPING}a_run_stops_at_the_first_analysis_that_proves_a_gain",
     ),
@@ -929,7 +929,7 @@ PAST = (
     Mutant(
         "a worse certificate replaces a better one",
         "trials/trial.py",
-        "if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:",
+        "if state.pilot is None and earlier is not None and earlier.certified_epsilon < latest.certified_epsilon:",
         "if False:",
         f"{LEADERS}what_is_proven_stays_proven {LEADERS}a_worse_certificate_never_replaces_a_better_one",
     ),
@@ -1992,15 +1992,15 @@ EXPERIMENTS = (
     Mutant(
         "a guardrail takes visits for people",
         "experiment/analyses.py",
-        "~rows.holdout & (rows.visits == 0)\n    cells",
-        "~rows.holdout\n    cells",
+        "~rows.holdout & (rows.visits == 0) & snapshot.own\n    cells",
+        "~rows.holdout & snapshot.own\n    cells",
         f"{ATTACKS}people_who_come_back_raise_no_more_false_alarms",
     ),
     Mutant(
         "a guardrail counts the holdout",
         "experiment/analyses.py",
-        "~rows.holdout & (rows.visits == 0)\n    cells",
-        "rows.visits == 0\n    cells",
+        "~rows.holdout & (rows.visits == 0) & snapshot.own\n    cells",
+        "(rows.visits == 0) & snapshot.own\n    cells",
         f"{ATTACKS}a_guardrail_still_hears_first_visits_and_not_the_holdout",
     ),
     Mutant(
@@ -2027,7 +2027,7 @@ EXPERIMENTS = (
     Mutant(
         "actions are not drawn again",
         AUDIT,
-        "if (choose(record.propensities, drawn[:, ACTION]) != record.actions).any():",
+        "if (choose(record.propensities, drawn[:, ACTION]) != record.actions)[own].any():",
         "if record.seed < 0:",
         f"{ATTACKS}actions_that_were_chosen_are_found_once_the_seed_is_known",
     ),
@@ -2476,8 +2476,8 @@ PILOTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a pilot: whoever audits takes stakes on it as they are",
-        AUDIT,
-        "if scales and same:",
+        "trials/pilot_rows.py",
+        "if same and np.allclose(made.scales, scales, rtol=MAX_SCALE_ROUNDING, atol=0):",
         "if same:",
         "experiment/test_pilots.py::test_stakes_on_a_pilot_in_hindsight_are_noticed",
     ),

@@ -27,7 +27,7 @@ from pacbandits.errors import InputError, count_of, plain
 from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, hash_seed, linked
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.exported_record import Record as Record
-from pacbandits.experiment.exported_record import SealedTerms, contexts_of
+from pacbandits.experiment.exported_record import SealedTerms, contexts_of, pilot_bets
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
 from pacbandits.experiment.rounds import Round, played_rounds
@@ -39,7 +39,6 @@ from pacbandits.records import Contexts, Log, Policy, RewardBounds, check_contex
 from pacbandits.records.log import KNOWN_REMARK, NOT_IN, digest_contexts, digest_log
 from pacbandits.records.metrics import metric_columns, read_guardrail
 from pacbandits.trials.late_rewards import leaders_again
-from pacbandits.trials.pilot_rows import ArrangedPilot, add_pilot
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, LEADERS_MULTIPLIERS, Trial
 from pacbandits.verifier import Verdict
@@ -57,7 +56,6 @@ BETS_ON_PILOT = (
     "stakes and leaders of the pilot's rounds follow from the rows before each: whoever created the experiment could "
     "have chosen them by later rows (the contexts of the protocol show that: --contexts)"
 )
-MAX_SCALE_ROUNDING = 1e-6  # relative, between machines
 
 
 def wrong_certificate(
@@ -305,8 +303,10 @@ def audit(
             known = contexts if record.contexts is None else record.contexts
             wrong, trusted = wrong_certificate(certificate.of(record.log), terms, certificate, known)
             found += wrong
-            wrong, more = _wrong_pilot_bets(record.log, whole, known)
-            found, trusted = [*found, *wrong], [*trusted, *more]
+            follows = pilot_bets(record.log, whole, known)
+            if follows == "differ":
+                found.append("stakes or leaders of the pilot's rounds do not follow from the rows before each")
+            trusted += {"tied": [TIED], "unknown": [BETS_ON_PILOT]}.get(follows, [])
         of_gain = certificate is not None and not of_trial and certificate.improvement is not None and terms.by_gain
         sealed = of_gain and certificate is not None and _is_sealed(certificate, terms)
     except InputError as error:
@@ -498,38 +498,6 @@ def _wrong_pilot(record: Record, terms: SealedTerms) -> list[str]:
     if int(inside.sum()) != (0 if terms.pilot is None else terms.pilot.rows) or record.holdout[inside].any():
         return ["the rows of the pilot are not as many as the protocol says"]
     return []
-
-
-def _wrong_pilot_bets(log: Log, terms: SealedTerms, contexts: Contexts | None) -> tuple[list[str], list[str]]:
-    """Return faults, and what is left to trust: stakes and leaders of a pilot follow from the rows before each round.
-
-    log: the rows of the record. contexts: those of the protocol.
-    """
-    pilot, people = terms.pilot, terms.protocol.fields("contexts", of="contexts of the protocol")
-    if pilot is None:
-        return [], []
-    if contexts is None or digest_contexts(contexts) != people["digest"]:
-        return [], [BETS_ON_PILOT]
-    (low, high), policies = terms.reward_range, terms.policies
-    delta = replace(terms, withdrawals=()).delta_part * terms.protocol.number("delta")
-    setting = Setting(policies, terms.protocol.number("epsilon") / (high - low), delta, RewardBounds())
-    trial = cast(Trial, make_algorithm(terms.protocol.text("algorithm"), setting))
-    rows = ArrangedPilot(replace(log.only(log.rounds < pilot.rounds), known=None), pilot)
-    rounds = terms.rounds[: pilot.rounds]
-    led = {one.number: one.leader for one in rounds}
-    for told in (None, led):
-        made = add_pilot(trial, trial.start(policies, contexts), rows, told=told)
-        turns = (-1,) * pilot.rounds if made.leaders is None else made.leaders.turns
-        leaders = [None if made.leaders is None or turn < 0 else made.leaders.policies[turn] for turn in turns]
-        scales = np.allclose(made.scales, [one.scale for one in rounds], rtol=MAX_SCALE_ROUNDING, atol=0)
-        same = [_as_json(one) for one in leaders] == [_as_json(one.leader) for one in rounds]
-        if scales and same:
-            return [], [] if told is None else [TIED]
-    return ["stakes or leaders of the pilot's rounds do not follow from the rows before each"], []
-
-
-def _as_json(policy: Policy | None) -> object:
-    return None if policy is None else as_read(policy.to_json())
 
 
 def _own(record: Record, terms: SealedTerms) -> BoolArray:

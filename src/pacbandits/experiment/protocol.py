@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import secrets
 from collections.abc import Collection
@@ -13,7 +12,7 @@ from typing import Literal, cast
 import numpy as np
 
 from pacbandits.algorithms import find_algorithm, list_profiles, make_algorithm, profile_of
-from pacbandits.arrays import FloatArray, as_read
+from pacbandits.arrays import as_read
 from pacbandits.certificate import Learning
 from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.checks import flag, instance, number, settle, shown, text, texts, whole_number
@@ -23,8 +22,7 @@ from pacbandits.experiment.chain import digest_published, publish
 from pacbandits.experiment.draws import DRAWINGS, Drawing
 from pacbandits.experiment.stored_rows import MAX_DURATION_SECONDS, spell_duration
 from pacbandits.experiment.stored_rows import read_duration as read_duration
-from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
-from pacbandits.planning.study_plan import StudyPlan
+from pacbandits.planning.plan_files import Forecast
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import (
@@ -37,28 +35,20 @@ from pacbandits.policies.registry import (
 )
 from pacbandits.records import Contexts, Log, RewardBounds, check_contexts
 from pacbandits.records.column_types import DAY_ENDING, WEEKDAYS, date_parts
-from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, comparable, missing_label
+from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
 from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
-from pacbandits.records.metrics import (
-    AnyMetric,
-    Guardrail,
-    metric_columns,
-    read_guardrails,
-    read_metrics,
-    read_sealed_metrics,
-)
+from pacbandits.records.metrics import AnyMetric, Guardrail, read_guardrails, read_metrics, read_sealed_metrics
 from pacbandits.schema import Fields, Json, format_text, read_format
-from pacbandits.trials.pilot_rows import ArrangedPilot, arrange_pilot, check_pilot
+from pacbandits.trials.pilot_rows import ArrangedPilot, arrange_stored
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
 
-# Parts of a protocol: the rule for late rewards, the guardrail, and the forecast of the plan.
+# Parts of a protocol: the rule for late rewards and the guardrail.
 
 
 LateRuleName = Literal["worst case", "window"]
 LATE_RULES: tuple[LateRuleName, ...] = ("worst case", "window")
-DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # per period of traffic
 DEFAULT_FALSE_ALARMS = 0.01
 MAX_LABEL_CHARACTERS = 80  # of a name shown in tables and pages
 
@@ -168,63 +158,6 @@ class GuardrailRule:
 
 
 _MOST = "lie strictly between 0 and 1, as the outcome is a number in [0, 1]"
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """The forecast of the plan that an experiment was made from.
-
-    people: sample sizes that suffice in 50 %, 80 % and 95 % of cases; None where the plan's maximum did not suffice.
-    days: the same in days; None if the plan has no traffic.
-    plain_trial: median sample size of a plain randomised trial; None if the plan's maximum did not suffice.
-    """
-
-    people: tuple[float | None, float | None, float | None]
-    days: tuple[float | None, float | None, float | None] | None
-    plain_trial: float | None
-
-    @classmethod
-    def of(cls, plan: StudyPlan, *, algorithm: str) -> Forecast:
-        """Return a plan's forecast for a trial by this algorithm; that for `coda` if the plan has none for it."""
-        known = algorithm if algorithm in RIVALS else "coda"
-        made, traffic = plan.quantiles(known), plan.supposed.traffic
-        days = None
-        if traffic is not None:
-            a, b, c = (plan.periods(known, share) for share in SHOWN_SHARES)
-            a_day = DAYS[traffic.period]
-            days = (_finite(a, a_day), _finite(b, a_day), _finite(c, a_day))
-        people = (_finite(made.median), _finite(made.p80), _finite(made.p95))
-        return cls(people, days, _finite(plan.quantiles("uniform").median))
-
-    def to_json(self) -> Json:
-        """Serialise to JSON-compatible values, with people and days keyed by the share of cases."""
-        shares = [f"{share:g}" for share in SHOWN_SHARES]
-        days = None if self.days is None else dict(zip(shares, self.days, strict=True))
-        return {
-            "people": dict(zip(shares, self.people, strict=True)),
-            "days": days,
-            "plain_trial": self.plain_trial,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Forecast:
-        """Parse the output of `to_json`."""
-        given = Fields.read(value, of="forecast of the plan")
-        given.check_known(("people", "days", "plain_trial"))
-        days = None if given["days"] is None else _by_share(given.fields("days", of="forecast of the plan, in days,"))
-        people = _by_share(given.fields("people", of="forecast of the plan, in people,"))
-        return cls(people, days, given.number_or_null("plain_trial"))
-
-
-def _by_share(given: Fields) -> tuple[float | None, float | None, float | None]:
-    shares = [f"{share:g}" for share in SHOWN_SHARES]
-    given.check_known(shares)
-    a, b, c = (given.number_or_null(share, least=0) for share in shares)
-    return a, b, c
-
-
-def _finite(value: float | None, times: float = 1.0) -> float | None:
-    return value * times if value is not None and math.isfinite(value) else None
 
 
 def check_label(value: object, *, name: str) -> str:
@@ -376,9 +309,6 @@ DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
 MISSING_METRICS = "a metric is what came with the reward, and 0 or what its range has nearest to 0 where nothing did"
 REHEARSED = "the experiment is a rehearsal: people and rewards may be simulated"
 MAX_HOLDOUT = 0.9  # share of units
-MAX_PILOT_ROWS = 10**6
-MANY_ALIKE_SHARE = 0.9  # of distinct contexts: with fewer, people who are alike need not be the same
-MAX_ROUNDING_STEPS = 20  # of numbers that are stored in other units; they settle after one or two
 MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
@@ -513,7 +443,18 @@ class ExperimentProtocol:
         settle(self, dates=check_dates(self.dates, self.contexts))
         trial, _ = self.trial()  # building the trial checks the algorithm's options
         if self.pilot is not None and not isinstance(self.pilot, CountedPilot):
-            settle(self, pilot=self._arrange_pilot(trial, self.pilot))
+            rows = arrange_stored(
+                trial,
+                self.pilot,
+                self.policy_class,
+                self.contexts,
+                taught=self.spec is not None and learns(self.spec),
+                action_names=self.actions,
+                reward_range=self.reward_range,
+                metrics=self.metrics,
+                dates=self.date_columns,
+            )
+            settle(self, pilot=rows)
 
     @property
     def n_actions(self) -> int:
@@ -571,39 +512,6 @@ class ExperimentProtocol:
     def pilot_rows(self) -> ArrangedPilot | None:
         """Return the rows of the pilot in the order in which they count; None without, or once they are stored."""
         return self.pilot if isinstance(self.pilot, ArrangedPilot) else None
-
-    def _arrange_pilot(self, trial: Trial, pilot: Log | ArrangedPilot) -> ArrangedPilot:
-        """Return the rows of a pilot in the order in which they count, as they will be read from the database."""
-        if isinstance(pilot, ArrangedPilot):  # of a protocol of which this is a changed copy
-            log = pilot.log
-            pilot = replace(log, rounds=np.zeros_like(log.rounds)) if pilot.record.by_content else log
-        checked = check_pilot(
-            instance(pilot, Log, name="pilot", remedy="make one by Log.of or read_log"),
-            self.policy_class,
-            self.contexts,
-            action_names=self.actions,
-            reward_range=self.reward_range,
-            metrics=self.metrics,
-            dates=self.date_columns,
-        )
-        if checked.samples > MAX_PILOT_ROWS:
-            raise InputError(
-                f"a pilot of {checked.samples:,} rows is too large for an experiment, which stores each of them; at "
-                f"most {MAX_PILOT_ROWS:,} can count"
-            )
-        if self.spec is not None and learns(self.spec) and _are_of(checked.contexts, self.contexts):
-            raise InputError(
-                "the contexts that define the policy class are those of the pilot, whose rows are then no evidence: "
-                "take the contexts of other people, or leave out the pilot"
-            )
-        rows = np.repeat(np.arange(len(checked)), checked.repeats)
-        each = replace(checked.take(rows), repeats=np.ones(len(rows), dtype=np.int64), remarks=())
-        rewards = as_stored(each.rewards, *self.reward_range)
-        values = each.metric_values
-        if values is not None:
-            columns = metric_columns(self.metrics)
-            values = np.column_stack([as_stored(values[:, j], one.low, one.high) for j, one in enumerate(columns)])
-        return arrange_pilot(trial, replace(each, rewards=rewards, metric_values=values))
 
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
@@ -774,28 +682,6 @@ class ExperimentProtocol:
             raise InputError(NO_FEATURES)
         class_to_json(made)  # raises if the class has no JSON form, as it could not be published
         settle(self, contexts=contexts)
-
-
-def _are_of(some: Contexts, others: Contexts) -> bool:
-    """Return whether contexts are probably the same people as others.
-
-    They are if all are the same; or, where hardly two people are alike, if most of them are among the others.
-    """
-    mine, theirs = (np.unique(comparable(one.features), axis=0) for one in (some, others))
-    if len(some) == len(others) and np.array_equal(mine, theirs):
-        return True
-    both = len(np.unique(np.concatenate([mine, theirs]), axis=0))
-    shared = len(mine) + len(theirs) - both
-    return len(mine) > MANY_ALIKE_SHARE * len(some) and shared > MANY_ALIKE_SHARE * min(len(mine), len(theirs))
-
-
-def as_stored(values: FloatArray, low: float, high: float) -> FloatArray:
-    """Return values in [0, 1] as they are after they were stored in units from low to high."""
-    for _ in range(MAX_ROUNDING_STEPS):
-        before, values = values, np.clip((low + (high - low) * values - low) / (high - low), 0.0, 1.0)
-        if np.array_equal(before, values):
-            break
-    return values
 
 
 def spell_remarks(

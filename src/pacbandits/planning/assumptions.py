@@ -211,6 +211,11 @@ class Assumptions:
             raise InputError(
                 "--count-pilot needs a pilot: plan from its log, with --action and --reward, and without --scenarios"
             )
+        if self.power is not None:
+            raise InputError(
+                "a plan for --improve-on is of one analysis of a finished test, in which no pilot counts; leave out "
+                "--count-pilot"
+            )
         if self.people.n_features == 0:
             raise InputError("rows of a pilot count in a plan if contexts have features; leave out --count-pilot")
 

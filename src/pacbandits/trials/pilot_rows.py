@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,18 +36,24 @@ from pacbandits.arrays import FloatArray, spatial
 from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.certificate.content_order import sorted_by_content
 from pacbandits.certificate.conventions import has_rounds
+from pacbandits.checks import instance
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Contexts, Design, Log, Policy, check_log, likeliest
+from pacbandits.records.columns import comparable
 from pacbandits.records.log import check_all_in, digest_log
 from pacbandits.records.log_metadata import UNIT_RANGE
-from pacbandits.records.metrics import AnyMetric
+from pacbandits.records.metrics import AnyMetric, metric_columns
 from pacbandits.records.policy import call
 from pacbandits.trials.coda import design_task, explore_with, still_recent
 from pacbandits.trials.protocol import check_like
 from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState, nominal_variance
 
 MAX_SEPARATE_ROWS = 10**7  # of a pilot without rounds, whose repeated interactions become rows of their own
+MAX_STORED_ROWS = 10**6  # of a pilot in a database
+MANY_ALIKE_SHARE = 0.9  # of distinct contexts: with fewer, people who are alike need not be the same
+MAX_ROUNDING_STEPS = 20  # of numbers that are stored in other units; they settle after one or two
+MAX_SCALE_ROUNDING = 1e-6  # of stakes, relative, between machines
 LABEL_DISTANCE = 1e3  # between contexts with different labels, in standard deviations of a number
 
 
@@ -256,6 +262,82 @@ def arrange_pilot(trial: Trial, pilot: Log) -> ArrangedPilot:
         log = replace(log, rounds=rounds.astype(np.int64))
     rounds = int(log.rounds[-1]) + 1
     return ArrangedPilot(log, CountedPilot(len(log), log.samples, rounds, by_content, digest))
+
+
+def arrange_stored(
+    trial: Trial, pilot: Log | ArrangedPilot, policies: PolicyClass, contexts: Contexts, *, taught: bool, **told: Any
+) -> ArrangedPilot:
+    """Return the rows of a pilot in the order in which they count, one by one, as a database will return them.
+
+    taught: whether the contexts taught the policy class, so that they must be of other people. told: as for
+    `check_pilot`.
+    """
+    if isinstance(pilot, ArrangedPilot):  # of a protocol of which this is a changed copy
+        log = pilot.log
+        pilot = replace(log, rounds=np.zeros_like(log.rounds)) if pilot.record.by_content else log
+    instance(pilot, Log, name="pilot", remedy="make one by Log.of or read_log")
+    checked = check_pilot(pilot, policies, contexts, **told)
+    if checked.samples > MAX_STORED_ROWS:
+        raise InputError(
+            f"a pilot of {checked.samples:,} rows is too large for an experiment, which stores each of them; at most "
+            f"{MAX_STORED_ROWS:,} can count"
+        )
+    if taught and _are_of(checked.contexts, contexts):
+        raise InputError(
+            "the contexts that define the policy class are those of the pilot, whose rows are then no evidence: take "
+            "the contexts of other people, or leave out the pilot"
+        )
+    rows = np.repeat(np.arange(len(checked)), checked.repeats)
+    each = replace(checked.take(rows), repeats=np.ones(len(rows), dtype=np.int64), remarks=())
+    values = each.metric_values
+    if values is not None:
+        columns = metric_columns(each.metrics)
+        values = np.column_stack([as_stored(values[:, j], one.low, one.high) for j, one in enumerate(columns)])
+    return arrange_pilot(
+        trial, replace(each, rewards=as_stored(each.rewards, *each.reward_range), metric_values=values)
+    )
+
+
+def _are_of(some: Contexts, others: Contexts) -> bool:
+    """Return whether contexts are probably the same people as others.
+
+    They are if all are the same; or, where hardly two people are alike, if most of them are among the others.
+    """
+    mine, theirs = (np.unique(comparable(one.features), axis=0) for one in (some, others))
+    if len(some) == len(others) and np.array_equal(mine, theirs):
+        return True
+    both = len(np.unique(np.concatenate([mine, theirs]), axis=0))
+    shared = len(mine) + len(theirs) - both
+    return len(mine) > MANY_ALIKE_SHARE * len(some) and shared > MANY_ALIKE_SHARE * min(len(mine), len(theirs))
+
+
+def as_stored(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Return values in [0, 1] as they are after they were stored in units from low to high."""
+    for _ in range(MAX_ROUNDING_STEPS):
+        before, values = values, np.clip((low + (high - low) * values - low) / (high - low), 0.0, 1.0)
+        if np.array_equal(before, values):
+            break
+    return values
+
+
+def follow_bets(
+    trial: Trial, start: TrialState, pilot: ArrangedPilot, scales: Sequence[float], leaders: Sequence[Policy | None]
+) -> Literal["follow", "tied", "differ"]:
+    """Return whether stakes and leaders of a pilot's rounds follow from the rows before each.
+
+    "tied": they do, if ties between policies, up to rounding, are broken as these leaders say.
+    """
+    for told in (None, dict(enumerate(leaders))):
+        made = add_pilot(trial, start, pilot, told=told)
+        turns = (-1,) * pilot.record.rounds if made.leaders is None else made.leaders.turns
+        led = [None if made.leaders is None or turn < 0 else made.leaders.policies[turn] for turn in turns]
+        same = all(
+            (one is None) == (other is None) and (one is None or other is None or one.to_json() == other.to_json())
+            for one, other in zip(led, leaders, strict=True)
+        )
+        if same and np.allclose(made.scales, scales, rtol=MAX_SCALE_ROUNDING, atol=0):
+            return "follow" if told is None else "tied"
+    return "differ"
 
 
 def add_pilot(
