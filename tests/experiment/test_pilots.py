@@ -70,6 +70,7 @@ def test_its_rows_are_the_first_and_the_certificate_says_so(played):
     status = experiment.status().to_json()
     assert (status["assigned"], made.samples, made.pilot.samples) == (300, 300, 260)
     assert made.pilot == asked.counted_pilot
+    assert status["pilot"] == 260
     assert status["events"][1]["words"] == "round 0: 200 rows of the pilot"
     assert status["to_go"]["days"] is None  # the pilot's rows are no traffic
     log = Log.read(path)
@@ -208,7 +209,7 @@ def test_a_pilot_that_cannot_count_is_refused(tmp_path):
         protocol(pilot=pilot_log(), reward_range=RANGE, metrics=["returned 0 7"])
     with pytest.raises(InputError, match="pilot must be a Log"):
         protocol(pilot="pilot.csv")
-    enough = protocol(pilot=pilot_log(1500), reward_range=RANGE, epsilon=2.0)
+    enough = protocol(pilot=pilot_log(), reward_range=RANGE, epsilon=2.5)
     with pytest.raises(InputError, match="the pilot alone proves what is asked"):
         Experiment.create(tmp_path / "it.db", enough)
     rng = np.random.default_rng(0)

@@ -255,7 +255,8 @@ def plan_trial(
             name = local.shown(path)
             if pilot:
                 ends = given.pop("reward_range", None)
-                source = open_pilot(path, reading | ({} if ends is None else {"reward_range": ends}), name=name)
+                reading |= {} if ends is None else {"reward_range": ends}
+                source = open_log(path, reading) if count_pilot else open_pilot(path, reading, name=name)
             else:
                 source = read_contexts(path, name=name, **reading)
         if control is not None:

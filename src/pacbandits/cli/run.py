@@ -199,9 +199,7 @@ def run(
         raise InputError("--split states the propensities of a pilot; name its log: --pilot pilot.csv")
     for name in (algorithm, against) if pilot is not None else ():
         if name is not None and not profile_of(name).keeps_state:
-            raise InputError(
-                f"rows of a pilot count in a trial, coda or uniform, and {name} is none; leave out --pilot"
-            )
+            raise InputError(f"rows of a pilot count in coda and uniform, not in {name}; leave out --pilot")
     planned, loaded = _load(problem, scenario, seed=seed)
     asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
     epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta

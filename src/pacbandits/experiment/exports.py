@@ -134,6 +134,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         "guardrails": [one.spelt for one in p.guardrails],
         "stop": p.stop,
         "gain": p.gain,
+        "pilot": None if p.counted_pilot is None else p.counted_pilot.rows,
         "algorithm": p.algorithm,
         "policies": p.words,
         "round": {
