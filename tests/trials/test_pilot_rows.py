@@ -246,13 +246,13 @@ def test_certificates_with_a_pilot_err_no_more_often_than_delta_says(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("spec", "epsilon"), [("two-of-many:actions=3,policies=40", 0.1), (LED, 0.1)])
-def test_a_pilot_saves_about_as_many_new_people_as_it_has(spec, epsilon):
-    problem, plain, with_pilot, rows = load_problem(spec), [], [], 600
+@pytest.mark.parametrize(("spec", "rows"), [("two-of-many:actions=3,policies=40", 600), (LED, 300)])
+def test_a_pilot_saves_about_as_many_new_people_as_it_has(spec, rows):
+    problem, plain, with_pilot = load_problem(spec), [], []
     even = Design.uniform(problem.best_policy())
     for seed in range(16):
         pilot = problem.interact(even, samples=rows, rng=np.random.default_rng([seed, 9]))
-        asked = {"algorithm": "uniform", "epsilon": epsilon, "delta": 0.05, "rng": seed}
+        asked = {"algorithm": "uniform", "epsilon": 0.1, "delta": 0.05, "rng": seed}
         plain.append(pb.run(problem, **asked).samples)
         with_pilot.append(pb.run(problem, **asked, pilot=pilot).new_samples)
     saved = np.array(plain) - np.array(with_pilot)
