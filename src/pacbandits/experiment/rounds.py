@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
@@ -138,25 +138,7 @@ class Deployed:
         return {"kind": "deployed", "policy": self.chosen.to_json()}
 
 
-@dataclass(frozen=True, eq=False)
-class Piloted:
-    """The sampler of a pilot's round: each row has its own propensities, which follow from no design.
-
-    n_actions: the number of actions.
-    """
-
-    n_actions: int
-
-    def propensities(self, contexts: Contexts) -> FloatArray:
-        """Raise InputError: nobody else is assigned by it."""
-        raise InputError("a pilot is over when the experiment begins, and assigns nobody an action")
-
-    def to_json(self) -> Json:
-        """Serialise to JSON-compatible values."""
-        return {"kind": "pilot", "actions": self.n_actions}
-
-
-Live = LiveDesign | Deployed | Piloted
+Live = LiveDesign | Deployed
 
 
 def live(sampler: Sampler, contexts: Contexts) -> LiveDesign:
@@ -190,12 +172,27 @@ def slim(design: Design) -> Design:
 def live_from_json(value: object, policies: PolicyClass | None = None) -> Live:
     """Parse the output of `LiveDesign.to_json` or `Deployed.to_json`."""
     given = Fields.read(value, of="design")
-    kind = given.one_of("kind", ("design", "deployed", "pilot"))
-    if kind == "pilot":
-        return Piloted(given.whole_number("actions", least=1))
-    if kind == "deployed":
+    if given.one_of("kind", ("design", "deployed")) == "deployed":
         return Deployed(chosen_from_json(given["policy"], policies))
     return LiveDesign.from_json(value, policies)
+
+
+@dataclass(frozen=True, eq=False)
+class Piloted:
+    """The sampler of a pilot's round: each row has its own propensities, which follow from no design.
+
+    n_actions: the number of actions.
+    """
+
+    n_actions: int
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """Raise InputError: nobody else is assigned by it."""
+        raise InputError("a pilot is over when the experiment begins, and assigns nobody an action")
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        return {"kind": "pilot", "actions": self.n_actions}
 
 
 Kind = Literal["design", "continued", "deployed", "pilot"]
@@ -229,7 +226,7 @@ class Round:
     number: int
     kind: Kind
     planned: int
-    sampler: Live
+    sampler: Live | Piloted
     scale: float
     price: float
     since: int
@@ -287,6 +284,11 @@ def played_rounds(rounds: Sequence[Round], log: Log) -> list[PlayedRound]:
     return out
 
 
+def _pilot_from_json(given: Fields) -> Piloted:
+    told = given.fields("sampler", of="pilot's round")
+    return Piloted(told.whole_number("actions", least=1))
+
+
 def round_from_json(
     value: object, before: Sequence[Round], policies: PolicyClass | None, *, opened: int, sequence: int
 ) -> Round:
@@ -300,9 +302,9 @@ def round_from_json(
         return replace(of, number=number, kind=same, planned=planned, opened=opened, sequence=sequence)
     return Round(
         number=number,
-        kind=cast(Kind, kind),
+        kind=next(one for one in KINDS if one == kind),
         planned=planned,
-        sampler=live_from_json(given["sampler"], policies),
+        sampler=_pilot_from_json(given) if kind == "pilot" else live_from_json(given["sampler"], policies),
         scale=given.number("scale"),
         price=given.number("price"),
         since=given.whole_number("since"),
