@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, time_ns
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pacbandits.experiment.extra import tracing
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import Refusal, refusal_of
@@ -152,6 +153,8 @@ class Gate:
             seconds = perf_counter() - started
             route = f"{_BEFORE}{{name}}/{word}" if name else _route(scope)
             self._meters.answer(route, passage.status, seconds)
+            if tracing.tracer is not None and _BEFORE[:-1] in route:
+                _trace(scope, route, passage.status, seconds)
             self._journal.write(
                 "answered",
                 method=scope["method"],
@@ -210,6 +213,15 @@ def _check_header(scope: Scope, most: int) -> None:
 
 def _too_long(most: int) -> Refusal:
     return Refusal(413, f"the body is longer than {most:,} bytes; send less at once")
+
+
+def _trace(scope: Scope, route: str, status: int, seconds: float) -> None:
+    """Record the span of a request; it holds nothing that was sent but the name of the experiment."""
+    method, notes = scope["method"], scope[NOTES]
+    about = {"http.request.method": method, "http.route": route, "http.response.status_code": status}
+    about |= {f"pacbandits.{name}": notes[name] for name in ("experiment", "rows") if name in notes and status != 404}
+    begun, parent = time_ns() - int(1e9 * seconds), header_of(scope, b"traceparent")
+    tracing.record(f"{method} {route}", begun, parent=parent, failed=status >= 500, **about)
 
 
 def _route(scope: Scope) -> str:
