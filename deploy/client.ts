@@ -96,6 +96,10 @@ export interface ExperimentAsk {
   control?: string | null;
   metrics?: Array<string | Array<string | number>> | null;
   guardrails?: Array<string> | null;
+  /** What ends it: `epsilon`, or a proven `gain` over control. */
+  stop?: "epsilon" | "gain" | null;
+  /** With `stop` = `gain`: the smallest proven gain to stop at. */
+  gain?: number | null;
 }
 
 /** A guardrail: an outcome whose mean must not exceed a limit. */

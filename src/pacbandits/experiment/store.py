@@ -11,7 +11,7 @@ import json
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any
 
@@ -23,7 +23,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.chain import ASSIGNMENT, ENTRY, OUTCOME, canonical, linked, mark_of
 from pacbandits.experiment.context_encoding import Encoder
-from pacbandits.experiment.database import Connection, Database, names_in, read_standing, unknown
+from pacbandits.experiment.database import Connection, Database, names_in, placeholder, quoted, read_standing, unknown
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
@@ -108,8 +108,8 @@ class Transaction:
         if self.sequence > self.standing.sequence:
             self.changes |= {"sequence": self.sequence, "head": self.head, "seen_until": self.at}
         if self.changes:
-            query = sa.update(tables.standings).where(tables.standings.c.name == self.standing.name)
-            self.connection.execute(query.values(self.changes))
+            query = _update_standing(placeholder(self.connection), tuple(self.changes))
+            self.connection.exec_driver_sql(query, (*self.changes.values(), self.standing.name))
 
     def _link(self, kind: bytes, record: bytes) -> None:
         self.head = linked(self.head, kind, record)
@@ -118,12 +118,19 @@ class Transaction:
 
 def insert_many(connection: Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows whose values are in the order of the table's columns; bypass SQLAlchemy's work per row."""
-    if not rows:
-        return
-    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
-    names = ", ".join(connection.dialect.identifier_preparer.quote(column.name) for column in table.c)
-    marks = ", ".join([mark] * len(table.c))
-    connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", list(rows))
+    if rows:
+        connection.exec_driver_sql(_insert_into(placeholder(connection), table), list(rows))
+
+
+@cache
+def _insert_into(mark: str, table: sa.Table) -> str:
+    return f"INSERT INTO {table.name} ({quoted(*table.c.keys())}) VALUES ({', '.join([mark] * len(table.c))})"
+
+
+@cache
+def _update_standing(mark: str, columns: tuple[str, ...]) -> str:
+    changes = ", ".join(f"{quoted(column)} = {mark}" for column in columns)
+    return f"UPDATE {tables.standings.name} SET {changes} WHERE name = {mark}"
 
 
 @dataclass

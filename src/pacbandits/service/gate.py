@@ -93,8 +93,9 @@ class Passage:
         if self.origin:
             named += [(b"access-control-allow-origin", self.origin.encode("latin-1")), (b"vary", b"origin")]
         length = (b"content-length", b"%d" % len(body))
-        await self.noted({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
-        await self.noted({"type": "http.response.body", "body": body})
+        self.status = status
+        await self.send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
+        await self.send({"type": "http.response.body", "body": body})
 
     async def refuse(self, refusal: Refusal) -> None:
         """Send an error response."""
@@ -130,8 +131,7 @@ class Gate:
         passage = Passage(scope, receive, send, self._most, self._most, self._hold)
         name, word = self._find(scope)
         try:
-            _check_header(scope, self._limits.max_header_bytes)
-            if _announced_bytes(scope) > self._most:
+            if _read_header(scope, self._limits.max_header_bytes) > self._most:
                 raise _too_long(self._most)
             if name:
                 origin = header_of(scope, b"origin")
@@ -190,25 +190,23 @@ def header_of(scope: Scope, name: bytes) -> str:
     return ""
 
 
-def _announced_bytes(scope: Scope) -> int:
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value) if value.isdigit() else 0
-    return 0
-
-
 def _has_long_body(scope: Scope) -> bool:
     """Return whether a body may be longer than the server reads and drops to keep the connection."""
-    return _announced_bytes(scope) > MAX_DROPPED_BYTES or any(n == b"transfer-encoding" for n, _ in scope["headers"])
+    length = header_of(scope, b"content-length")
+    long = length.isdigit() and int(length) > MAX_DROPPED_BYTES
+    return long or any(name == b"transfer-encoding" for name, _ in scope["headers"])
 
 
-def _check_header(scope: Scope, most: int) -> None:
-    """Raise Refusal (431) if the header is too large."""
-    size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+def _read_header(scope: Scope, most: int) -> int:
+    """Return how many bytes of body a request announces; raise Refusal (431) if its header is too large."""
+    size, announced = len(scope.get("raw_path") or b"") + len(scope["query_string"]), 0
     for name, value in scope["headers"]:
         size += len(name) + len(value)
+        if name == b"content-length" and value.isdigit():
+            announced = int(value)
     if size > most:
         raise Refusal(431, f"the header is longer than {most:,} bytes; send less")
+    return announced
 
 
 def _too_long(most: int) -> Refusal:
