@@ -24,14 +24,7 @@ from pacbandits.experiment.assignment_records import (
     is_id,
     row_in,
 )
-from pacbandits.experiment.database import (
-    Connection,
-    Contradiction,
-    NotCollecting,
-    UnknownAssignment,
-    placeholder,
-    select_from,
-)
+from pacbandits.experiment.database import Connection, Contradiction, NotCollecting, UnknownAssignment
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.store import PAUSED, TAKING_IN, StoredExperiment, Transaction
@@ -45,8 +38,13 @@ from pacbandits.records import Metric
 
 
 UNITS_ASKED_AT_ONCE = 500  # in one query
+_T = tables.assignments.c
+_OF_UNITS = sa.select(tables.assignments).where(_T.unit.in_(sa.bindparam("units", expanding=True)))
 # SQLite would scan the whole experiment by its primary key; the plus makes it use the index on units instead.
-_OF_EXPERIMENT = {True: "+experiment", False: "experiment"}
+_OF_EXPERIMENT = {
+    True: sa.literal_column("+assignments.experiment", sa.Text) == sa.bindparam("experiment"),
+    False: _T.experiment == sa.bindparam("experiment"),
+}
 
 
 class Assigner:
@@ -54,7 +52,7 @@ class Assigner:
 
     def __init__(self, stored: StoredExperiment) -> None:
         self._stored, protocol = stored, stored.protocol
-        self._names, self._of_experiment = protocol.actions, _OF_EXPERIMENT[stored.database.sqlite]
+        self._names, self._of_units = protocol.actions, _OF_UNITS.where(_OF_EXPERIMENT[stored.database.sqlite])
         self._sticky = protocol.visits == "sticky"
         self._standard_row = np.eye(len(self._names))[protocol.standard_action]
 
@@ -183,10 +181,8 @@ class Assigner:
         """Return the last assignment of each unit that has one."""
         found: dict[str, AssignmentRow] = {}
         for start in range(0, len(units), UNITS_ASKED_AT_ONCE):
-            some, mark = units[start : start + UNITS_ASKED_AT_ONCE], placeholder(connection)
-            condition = f"unit IN ({', '.join([mark] * len(some))}) AND {self._of_experiment} = {mark}"
-            query = select_from(tables.assignments, condition)
-            for values in connection.exec_driver_sql(query, (*some, self._stored.name)):
+            asked = {"experiment": self._stored.name, "units": units[start : start + UNITS_ASKED_AT_ONCE]}
+            for values in connection.execute(self._of_units, asked):
                 row = AssignmentRow(*values)
                 if row.unit not in found or row.visit > found[row.unit].visit:
                     found[row.unit] = row

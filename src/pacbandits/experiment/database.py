@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -220,7 +219,7 @@ class Database:
         """Yield a connection whose transaction may write to an experiment exclusively, and the experiment's row."""
         with self.engine.begin() as connection:
             if not self.sqlite:
-                read_standing(connection, name, lock=True)
+                connection.execute(_STANDING.with_for_update(), {"wanted": name})
             yield connection, read_standing(connection, name)
 
     def now(self, connection: Connection) -> int:
@@ -266,29 +265,12 @@ class Database:
         self.engine.dispose()
 
 
-# Statements for the driver: SQLAlchemy takes longer to compose what every transaction asks than SQLite to answer it.
+_STANDING = sa.select(tables.standings).where(tables.standings.c.name == sa.bindparam("wanted"))
 
 
-def placeholder(connection: Connection) -> str:
-    """Return how the driver of a connection writes a parameter."""
-    return "?" if connection.dialect.paramstyle == "qmark" else "%s"
-
-
-@cache
-def select_from(table: sa.Table, condition: str) -> str:
-    """Return a query for all columns of a table."""
-    return f"SELECT {quoted(*table.c.keys())} FROM {table.name} WHERE {condition}"
-
-
-def quoted(*names: str) -> str:
-    """Return the names of columns for a statement; some of them are words of SQL."""
-    return ", ".join(f'"{name}"' for name in names)
-
-
-def read_standing(connection: Connection, name: str, *, lock: bool = False) -> Standing:
+def read_standing(connection: Connection, name: str) -> Standing:
     """Return the current row of an experiment; raise UnknownExperiment if there is none."""
-    condition = f"name = {placeholder(connection)}{' FOR UPDATE' if lock else ''}"
-    found = connection.exec_driver_sql(select_from(standings, condition), (name,)).one_or_none()
+    found = connection.execute(_STANDING, {"wanted": name}).one_or_none()
     if found is None:
         raise unknown(name, names_in(connection))
     return Standing(*found)
