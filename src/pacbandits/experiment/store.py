@@ -23,7 +23,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.chain import ASSIGNMENT, ENTRY, OUTCOME, canonical, linked, mark_of
 from pacbandits.experiment.context_encoding import Encoder
-from pacbandits.experiment.database import Connection, Database, names_in, placeholder, quoted, read_standing, unknown
+from pacbandits.experiment.database import Connection, Database, names_in, read_standing, unknown
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
@@ -108,7 +108,7 @@ class Transaction:
         if self.sequence > self.standing.sequence:
             self.changes |= {"sequence": self.sequence, "head": self.head, "seen_until": self.at}
         if self.changes:
-            query = _update_standing(placeholder(self.connection), tuple(self.changes))
+            query = _update_standing(_placeholder(self.connection), tuple(self.changes))
             self.connection.exec_driver_sql(query, (*self.changes.values(), self.standing.name))
 
     def _link(self, kind: bytes, record: bytes) -> None:
@@ -119,18 +119,24 @@ class Transaction:
 def insert_many(connection: Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows whose values are in the order of the table's columns; bypass SQLAlchemy's work per row."""
     if rows:
-        connection.exec_driver_sql(_insert_into(placeholder(connection), table), list(rows))
+        connection.exec_driver_sql(_insert_into(_placeholder(connection), table), list(rows))
 
 
 @cache
 def _insert_into(mark: str, table: sa.Table) -> str:
-    return f"INSERT INTO {table.name} ({quoted(*table.c.keys())}) VALUES ({', '.join([mark] * len(table.c))})"
+    names = ", ".join(f'"{column.name}"' for column in table.c)
+    return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join([mark] * len(table.c))})"
 
 
 @cache
 def _update_standing(mark: str, columns: tuple[str, ...]) -> str:
-    changes = ", ".join(f"{quoted(column)} = {mark}" for column in columns)
+    changes = ", ".join(f'"{column}" = {mark}' for column in columns)
     return f"UPDATE {tables.standings.name} SET {changes} WHERE name = {mark}"
+
+
+def _placeholder(connection: Connection) -> str:
+    """Return how the driver writes a parameter."""
+    return "?" if connection.dialect.paramstyle == "qmark" else "%s"
 
 
 @dataclass
@@ -223,10 +229,12 @@ class StoredExperiment:
         """Return the reward window in microseconds; None for the worst-case rule."""
         return self.protocol.late.window
 
-    def contexts(self, features: FloatArray) -> Contexts:
-        """Return stored features (n, width) as contexts."""
+    def contexts(self, features: FloatArray, *, checked: bool = False) -> Contexts:
+        """Return stored features (n, width) as contexts; checked: whether they come from the encoder just now."""
         like, n = self.protocol.contexts, len(features)
         ids = None if like.ids is None else features[:, like.n_features].astype(np.int64)
+        if checked:
+            return like.with_rows(features[:, : like.n_features], ids)
         return Contexts(features[:, : like.n_features], like.names, like.categories, ids, np.full(n, 1.0 / n))
 
     def reading(self) -> AbstractContextManager[Connection]:
