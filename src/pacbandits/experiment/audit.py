@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -16,7 +17,16 @@ from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, hash_seed, linked
+from pacbandits.experiment.chain import (
+    ASSIGNMENT,
+    BEGINNING,
+    ENTRY,
+    OUTCOME,
+    PUBLISHED,
+    TimeStamp,
+    hash_seed,
+    linked,
+)
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
 from pacbandits.experiment.exported_record import Record as Record
 from pacbandits.experiment.exported_record import SealedTerms, contexts_of
@@ -246,12 +256,15 @@ def audit(
     certificate: Certificate | None = None,
     *,
     head: str | None = None,
+    stamp: TimeStamp | None = None,
+    authorities: Path | None = None,
     contexts: Contexts | None = None,
     log: Log | None = None,
 ) -> Audit:
     """Audit an event log, and a certificate against it.
 
     head: one noted down earlier, to be found in the chain; or the line that `experiment head --publish` wrote.
+    stamp: a time-stamp of that head. authorities: certificates by which its signature is checked.
     contexts: those of the protocol, if the file lacks them.
     log: the log that the certificate was verified on, if it was read otherwise than `Log.read` does.
     """
@@ -262,13 +275,16 @@ def audit(
     log = None if log is None else check_log(log)
     found, heads = _replay(record)
     last, count = (heads[-1] if heads else BEGINNING).hex(), len(heads)
-    wanted = None if head is None else PublishedHead.parse(head)
+    given = head if head is not None or stamp is None else stamp.digest
+    wanted = None if given is None else PublishedHead.parse(given)
     noted = None if wanted is None else wanted.find(heads)
     if wanted is not None and noted is None:
         found.append(
             f"the head {wanted.head[:16]}… that was noted down is none of this chain: the record was altered since, or "
             "was exported before"
         )
+    if stamp is not None and wanted is not None and wanted.head != stamp.digest:
+        found.append(f"the time-stamp is of {stamp.digest[:16]}…, not of the head {wanted.head[:16]}…")
     if found:
         return Audit(tuple(found), last, count, ())
     try:
@@ -290,13 +306,17 @@ def audit(
             found += wrong
     except InputError as error:
         return Audit((f"the record cannot be read: {error}",), last, count, ())
+    stamped = StampCheck((), (), ())
+    if stamp is not None and noted is not None:
+        stamped = check_stamp(stamp, authorities, latest=int(times_of(record)[noted - 1]))
+        found += stamped.faults
     if found:
         return Audit(tuple(found), last, count, (), noted)
     checked = [f"the chain of {count_of(count, 'record')} holds; its head is {last}"]
     if record.claimed < count:
         checked.append(f"the claim is of its first {count_of(record.claimed, 'record')}")
     if noted is not None:
-        checked.append(_fixed_by(record, whole, noted))
+        checked += [_fixed_by(record, whole, noted), *stamped.checked]
     checked.append(f"the protocol is the one with the digest {terms.digest}")
     checked.append(
         f"designs, stakes, models and leaders of {count_of(len(whole.rounds), 'round')} were written down before their "
@@ -312,7 +332,7 @@ def audit(
         shown += (DRAWN,)
         trusted.append(SEED_OF_UNITS if whole.by_unit else SEED_OF_ROWS)
         checked.append("every action and everybody of the holdout was drawn by the seed that the protocol sealed")
-    trusted.append(NOBODY_NOTED if noted is None else NOTED)
+    trusted += [NOBODY_NOTED if noted is None else NOTED, *stamped.trusted]
     if terms.metrics:
         checked.append("metrics were reported with the rewards, as the protocol lists them")
     if certificate is not None and certificate.improvement is not None and _are_sealed(certificate.improvement, terms):
@@ -346,6 +366,40 @@ def _fixed_by(record: Record, terms: SealedTerms, noted: int) -> str:
         f"{spell(int(times_of(record)[noted - 1]))}: fixed by then were the protocol, {rounds} of {len(terms.rounds)} "
         f"rounds, {rows:,} of {count_of(len(record), 'assignment')} and {count_of(came, 'outcome')}"
     )
+
+
+MAX_CLOCK_ERROR = 5 * 60 * 10**6  # microseconds by which clocks of a database and of a service may differ
+
+
+class StampCheck(NamedTuple):
+    """What comes of the check of a time-stamp: failed checks, passed ones and what remains to be trusted, in words."""
+
+    faults: tuple[str, ...]
+    checked: tuple[str, ...]
+    trusted: tuple[str, ...]
+
+
+def check_stamp(stamp: TimeStamp, authorities: Path | None, *, latest: int) -> StampCheck:
+    """Check a time-stamp: its signature, if certificates are given, and that no record before it is of later than it.
+
+    latest: the time of the last record that it fixes.
+    """
+    by = spell(stamp.by)
+    if latest > stamp.by + MAX_CLOCK_ERROR:
+        return StampCheck((f"the head was time-stamped by {by}, before its last record, of {spell(latest)}",), (), ())
+    fixed = f"the head was time-stamped (RFC 3161): all that it fixes was fixed by {by}"
+    unsigned = f"the time-stamp is of the service that it names: {KEEPER} could have made it"
+    if authorities is None:
+        return StampCheck((), (fixed,), (f"{unsigned} (--timestamp-ca CERTIFICATES checks its signature)",))
+    try:
+        wrong = stamp.wrong_signature(authorities)
+    except FileNotFoundError:
+        return StampCheck((), (fixed,), (f"{unsigned} (its signature is checked where openssl is installed)",))
+    if wrong is not None:
+        return StampCheck(
+            (f"{plain(authorities)} does not vouch for the signature of the time-stamp: {wrong}",), (), ()
+        )
+    return StampCheck((), (f"{fixed}; {plain(authorities)} vouches for its signature",), ())
 
 
 class PublishedHead(NamedTuple):
