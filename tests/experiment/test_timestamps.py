@@ -112,7 +112,8 @@ def test_a_stamped_head_says_by_when_what_was_fixed(asking, exported):
     stamp = request_stamp(head, asking.url)
     assert stamp.digest == head
     late = datetime.fromtimestamp(stamp.by / 1e6, UTC) - before
-    assert timedelta(0) < late < timedelta(seconds=60)  # with its accuracy of 1.5 seconds
+    assert timedelta(0) < late < timedelta(seconds=60)
+    assert stamp.by % 10**6 == 500_000  # in whole seconds, and the accuracy of 1.5
     record, known = read_record(path), asking.folder / "ca.pem"
     for noted in (head, None):
         found = audit(record, head=noted, stamp=stamp, authorities=known)
@@ -172,13 +173,14 @@ def test_without_openssl_the_signature_is_taken_on_trust(monkeypatch, tmp_path):
 @needs_openssl
 def test_a_service_that_does_not_stamp_ends_in_a_sentence(asking):
     query = openssl(asking.folder, "ts", "-query", "-digest", "12" * 20, "-sha1")
-    own = openssl(asking.folder, "ts", "-query", "-digest", "34" * 32, "-sha256", "-cert")
+    others = ("-digest", "34" * 32, "-no_nonce"), ("-digest", "56" * 32)  # another digest; and the same, asked before
+    owns = [openssl(asking.folder, "ts", "-query", *words, "-sha256", "-cert") for words in others]
     cases = {
         404: "answers with 404 Not Found; check its address",
         b"<html>": "is not an RFC 3161 time-stamp of a SHA-256 digest",
         b"": "is not an RFC 3161 time-stamp of a SHA-256 digest",
         reply(asking.folder, query): "refuses a time-stamp: Message digest algorithm is not supported.",
-        reply(asking.folder, own): "stamped another digest than 5656",
+        **{reply(asking.folder, own): "stamped another digest than 5656" for own in owns},
     }
     for asking.answer, words in cases.items():
         with pytest.raises(InputError, match="time-stamping service at http://127") as error:

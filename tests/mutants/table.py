@@ -55,6 +55,7 @@ BEST = "certificate/test_best.py::test_"
 AUDIT = "experiment/audit.py"
 FORGING, ATTACKS, AUDITING = (f"experiment/test_{name}.py::test_" for name in ("forging", "attacks", "auditing"))
 SEALED_METRICS = "experiment/test_metrics.py::test_"
+STAMPS = "experiment/test_timestamps.py::test_"
 SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
 SUMMED_ROWS = "certificate/summed/test_arrangement.py::test_"
 SUMMED_PAST = f"{SUMMED_LEADING}leaders_and_models_are_of_earlier_rounds_alone"
@@ -2231,6 +2232,48 @@ EXPERIMENTS = (
         "for words in terms.remarks if words not in log.remarks]",
         "for words in terms.remarks if not words]",
         f"{FORGING}remarks_cannot_be_left_out",
+    ),
+    Mutant(
+        "a time-stamp may be of another head",
+        AUDIT,
+        "wanted.head != stamp.digest:",
+        "not stamp.digest:",
+        f"{STAMPS}altered_stamps_are_refused",
+    ),
+    Mutant(
+        "a signature that nobody vouches for is no fault",
+        AUDIT,
+        "if wrong is not None:",
+        "if not stamp.digest:",
+        f"{STAMPS}a_stamped_head_says_by_when_what_was_fixed {STAMPS}altered_stamps_are_refused",
+    ),
+    Mutant(
+        "records may be of later than their time-stamp",
+        AUDIT,
+        "if latest > stamp.by + MAX_CLOCK_ERROR:",
+        "if not stamp.by:",
+        f"{STAMPS}altered_stamps_are_refused",
+    ),
+    Mutant(
+        "a service may stamp another digest",
+        "experiment/chain.py",
+        "made.digest != digest or",
+        "not made.digest or",
+        f"{STAMPS}a_service_that_does_not_stamp_ends_in_a_sentence",
+    ),
+    Mutant(
+        "a service may repeat an earlier answer",
+        "experiment/chain.py",
+        "or made.nonce not in (None, nonce):",
+        "or made.nonce == -1:",
+        f"{STAMPS}a_service_that_does_not_stamp_ends_in_a_sentence",
+    ),
+    Mutant(
+        "a time-stamp's accuracy does not count",
+        "experiment/chain.py",
+        "by += sum(units[tag]",
+        "by += 0 * sum(units[tag]",
+        f"{STAMPS}a_stamped_head_says_by_when_what_was_fixed",
     ),
     Mutant(
         "a chain may be broken between entries",

@@ -202,7 +202,7 @@ def request_stamp(digest: str, service: str) -> TimeStamp:
         raise InputError(f"cannot reach {where}: {why}; check its address, or try again later") from None
     made = TimeStamp.parse(given, name=f"the answer of {where}")
     if made.digest != digest or made.nonce not in (None, nonce):
-        raise InputError(f"{where} stamped another digest than {digest}; ask another service")
+        raise InputError(f"{where} stamped another digest than {digest}, or at another time; ask another service")
     return made
 
 
