@@ -564,8 +564,13 @@ def sweep_part(part: str, folder: Path, *, piece: tuple[int, int] = (0, 1), pair
             return sweep(export_places(own, name), judged, seed=seed, pairs=pairs, piece=piece)
         genuine = make_trial(folder) if part == "trial" else make(part, folder)
         every = [place for place in places(genuine.whole) if not _follows(place, genuine.whole)]
-        every += [place for place in OPTIONAL if place[0] != "leaders" or genuine.whole["leaders"] is not None]
+        every += [place for place in OPTIONAL if _is_absent(place, genuine.whole)]
         return sweep(every, partial(_judged, genuine, folder), seed=seed, pairs=pairs, piece=piece)
+
+
+def _is_absent(place: Place, whole: dict[str, Any]) -> bool:
+    inside = whole if len(place) == 1 else whole[str(place[0])]
+    return inside is not None and place[-1] not in inside
 
 
 def _follows(place: Place, whole: dict[str, Any]) -> bool:
