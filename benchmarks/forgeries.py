@@ -127,7 +127,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "gain and guardrail": READ | GUARDED | {"policies": "trees:depth=1", "control": "a", "without": but("complaint")},
     "units": READ | {"policies": "trees:depth=1", "unit": "user", "without": but("user")},
     "blocks": COUNTED | {"policies": "trees:depth=1", "block": "school", "without": but("school")},
-    "sums": READ | {"policies": "trees:depth=2", "without": LEFT, "engine": "threads"},
+    "sums": READ
+    | GUARDED
+    | {"policies": "trees:depth=1", "control": "a", "without": but("complaint"), "engine": "threads"},
     "small class": READ | {"policies": "trees:depth=0", "epsilon": 0.3, "delta": 0.1, "without": LEFT},
 }
 

@@ -272,7 +272,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
     if isinstance(policies, str):
         tell("learning the policy class")
     ordered, shuffle = request.ordered, request.shuffle
-    if is_large(log) and request.epsilon != 0 and not request.guardrails:
+    if is_large(log) and request.epsilon != 0:
         source, who = LogSource(log), Local(THREADS)
         summed = survey_for(source, policies, engine=who, contexts=request.contexts, ordered=ordered, shuffle=shuffle)
         learnt = learn_policies(summed, policies, request.contexts)
