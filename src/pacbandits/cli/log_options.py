@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from pacbandits.engines import base
     from pacbandits.engines.dask import DaskEngine
+    from pacbandits.logs.readers import LocalFiles
     from pacbandits.logs.reading_options import Reading
+    from pacbandits.policies import Restrictions
     from pacbandits.proofs import Proof
     from pacbandits.records import Contexts, Log
 
@@ -148,6 +150,51 @@ Metrics = Annotated[
     ),
 ]
 Position = Annotated[int | None, typer.Option(help="The position to analyse, if Open Bandit feedback has several.")]
+Sql = Annotated[
+    str | None,
+    typer.Option(
+        "--sql",
+        metavar="QUERY",
+        help="Read the rows of this query, from the database of [cyan]--connection[/], in the place of a file. Rows "
+        "keep the order of an ORDER BY at its end; without one they have no order.",
+    ),
+]
+Connection = Annotated[
+    str | None,
+    typer.Option(
+        "--connection",
+        metavar="URL",
+        envvar="PACBANDITS_CONNECTION",
+        show_envvar=True,
+        help="The database of [cyan]--sql[/]: [cyan]duckdb:///shop.db[/] (a file here; "
+        "[cyan]duckdb:////data/shop.db[/] from the root on), [cyan]duckdb://[/] (none, for queries of files), or [cyan]postgresql://user@host/shop[/].",
+    ),
+]
+
+
+def open_sources(
+    names: list[str] | None, sql: str | None = None, connection: str | None = None
+) -> AbstractContextManager[LocalFiles]:
+    """Return a context of files to read: those that are named, or copies of URLs or of a query's rows."""
+    from pacbandits.logs.readers import as_remote, local_copies
+
+    if sql is None:
+        if not names:
+            raise InputError("the log is missing: name its file or URL, or give --sql and --connection")
+        return local_copies(list(names))
+    if names:
+        raise InputError(f"--sql and {plain(names[0])} both name rows to read; leave one of them out")
+    if connection is None:
+        raise InputError("--sql needs the database; add --connection duckdb:///shop.db or postgresql://user@host/shop")
+    if not sql.strip():
+        raise InputError("--sql is empty; write a query such as 'select * from test'")
+    remote = as_remote(connection, sql=sql)
+    if remote is None:
+        raise InputError(
+            f"--connection '{plain(connection)}' is not the URL of a database; write duckdb:///{plain(connection)}, or "
+            "postgresql://user@host/shop"
+        )
+    return local_copies([remote])
 
 
 def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) -> Log:
@@ -177,16 +224,16 @@ def open_proof(certificate: Path, log: Path | None) -> Proof:
     return load_certificate(certificate)
 
 
-def read_contexts(path: Path, **columns: Any) -> Contexts:
+def read_contexts(path: Path, *, name: str | None = None, **columns: Any) -> Contexts:
     """Return the contexts in a file; remarks on how it was read go to standard error.
 
-    columns: which are features, as in `Contexts.read_with_remarks`.
+    name: of the file in messages. columns: which are features, as in `Contexts.read_with_remarks`.
     """
     from pacbandits.records import Contexts
 
     contexts, remarks = Contexts.read_with_remarks(path, **columns)
     for words in remarks:
-        say(f"{path}: {one_line(words)}", err=True)
+        say(f"{name or path}: {one_line(words)}", err=True)
     return contexts
 
 
@@ -322,3 +369,68 @@ def _open_dask(scheduler: str | None, workers: int | None) -> Generator[DaskEngi
         if engine.dashboard is not None:
             say(f"dashboard: {engine.dashboard}", err=True)
         yield engine
+
+
+def restrictions_for(
+    log: Log,
+    *,
+    smallest_leaf: float | None,
+    cost: str | None,
+    max_cost: float | None,
+    max_share: str | None,
+    max_treated: float | None,
+    never: list[str] | None,
+    control: str | None,
+) -> Restrictions:
+    """Return the restrictions that the options ask for, for the actions of a log."""
+    from pacbandits.policies import Restrictions
+
+    budgets = [
+        name
+        for name, given in (("--max-cost", max_cost), ("--max-share", max_share), ("--max-treated", max_treated))
+        if given is not None
+    ]
+    if len(budgets) > 1:
+        raise InputError(f"{' and '.join(budgets)} cannot be combined; leave all but one out")
+    costs = {} if cost is None else _numbers(cost, option="--cost")
+    if max_share is not None:
+        if costs:
+            raise InputError("--max-share limits one action and takes no --cost; write --max-share email=0.3")
+        name, max_cost = _share(max_share, log)
+        costs = {name: 1.0}
+    return Restrictions(
+        smallest_leaf=smallest_leaf or 0.0,
+        cost=costs,
+        max_cost=max_cost,
+        max_treated=max_treated,
+        never=tuple(never or ()),
+        control=control,
+    )
+
+
+def _share(words: str, log: Log) -> tuple[str, float]:
+    """Return an action and its largest share, from `email=0.3`."""
+    from pacbandits.analysis import action_number
+    from pacbandits.logs.raw_log import read_share
+
+    name, equals, share = (part.strip() for part in words.rpartition("="))
+    if not equals or ("," in name and name not in (log.action_names or ())):
+        raise InputError(
+            f"--max-share must be one action with its share, such as email=0.3 or email=30%; got '{plain(words)}'"
+        )
+    action_number(name, log, of="--max-share")
+    return name, read_share(share, name)
+
+
+def _numbers(words: str, *, option: str) -> dict[str, float]:
+    """Return numbers by the names of actions, from `a=1,b=2.5`."""
+    found: dict[str, float] = {}
+    for item in words.split(","):
+        name, equals, value = item.rpartition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"{option} must be an action with a number, such as email=2.5; got '{plain(item)}'")
+    return found

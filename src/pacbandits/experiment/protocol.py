@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import secrets
 from collections.abc import Collection
@@ -22,8 +21,7 @@ from pacbandits.experiment.chain import digest_published, publish
 from pacbandits.experiment.draws import DRAWINGS, Drawing
 from pacbandits.experiment.stored_rows import MAX_DURATION_SECONDS, spell_duration
 from pacbandits.experiment.stored_rows import read_duration as read_duration
-from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES
-from pacbandits.planning.study_plan import StudyPlan
+from pacbandits.planning.plan_files import Forecast
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import class_from_json, class_to_json, describe_class, digest_class, load_policies
@@ -37,12 +35,11 @@ from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
 
-# Parts of a protocol: the rule for late rewards, the guardrail, and the forecast of the plan.
+# Parts of a protocol: the rule for late rewards and the guardrail.
 
 
 LateRuleName = Literal["worst case", "window"]
 LATE_RULES: tuple[LateRuleName, ...] = ("worst case", "window")
-DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # per period of traffic
 DEFAULT_FALSE_ALARMS = 0.01
 MAX_LABEL_CHARACTERS = 80  # of a name shown in tables and pages
 
@@ -152,63 +149,6 @@ class GuardrailRule:
 
 
 _MOST = "lie strictly between 0 and 1, as the outcome is a number in [0, 1]"
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """The forecast of the plan that an experiment was made from.
-
-    people: sample sizes that suffice in 50 %, 80 % and 95 % of cases; None where the plan's maximum did not suffice.
-    days: the same in days; None if the plan has no traffic.
-    plain_trial: median sample size of a plain randomised trial; None if the plan's maximum did not suffice.
-    """
-
-    people: tuple[float | None, float | None, float | None]
-    days: tuple[float | None, float | None, float | None] | None
-    plain_trial: float | None
-
-    @classmethod
-    def of(cls, plan: StudyPlan, *, algorithm: str) -> Forecast:
-        """Return a plan's forecast for a trial by this algorithm; that for `coda` if the plan has none for it."""
-        known = algorithm if algorithm in RIVALS else "coda"
-        made, traffic = plan.quantiles(known), plan.supposed.traffic
-        days = None
-        if traffic is not None:
-            a, b, c = (plan.periods(known, share) for share in SHOWN_SHARES)
-            a_day = DAYS[traffic.period]
-            days = (_finite(a, a_day), _finite(b, a_day), _finite(c, a_day))
-        people = (_finite(made.median), _finite(made.p80), _finite(made.p95))
-        return cls(people, days, _finite(plan.quantiles("uniform").median))
-
-    def to_json(self) -> Json:
-        """Serialise to JSON-compatible values, with people and days keyed by the share of cases."""
-        shares = [f"{share:g}" for share in SHOWN_SHARES]
-        days = None if self.days is None else dict(zip(shares, self.days, strict=True))
-        return {
-            "people": dict(zip(shares, self.people, strict=True)),
-            "days": days,
-            "plain_trial": self.plain_trial,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Forecast:
-        """Parse the output of `to_json`."""
-        given = Fields.read(value, of="forecast of the plan")
-        given.check_known(("people", "days", "plain_trial"))
-        days = None if given["days"] is None else _by_share(given.fields("days", of="forecast of the plan, in days,"))
-        people = _by_share(given.fields("people", of="forecast of the plan, in people,"))
-        return cls(people, days, given.number_or_null("plain_trial"))
-
-
-def _by_share(given: Fields) -> tuple[float | None, float | None, float | None]:
-    shares = [f"{share:g}" for share in SHOWN_SHARES]
-    given.check_known(shares)
-    a, b, c = (given.number_or_null(share, least=0) for share in shares)
-    return a, b, c
-
-
-def _finite(value: float | None, times: float = 1.0) -> float | None:
-    return value * times if value is not None and math.isfinite(value) else None
 
 
 def check_label(value: object, *, name: str) -> str:
@@ -353,6 +293,8 @@ FORMAT = 1  # of the protocol (docs/stability.md); sealed in its digest
 Visits = Literal["sticky", "each"]
 VISITS: tuple[Visits, ...] = ("sticky", "each")
 UnknownLabels = Literal["refuse", "missing"]
+StopRule = Literal["epsilon", "gain"]
+STOP_RULES: tuple[StopRule, ...] = ("epsilon", "gain")
 UNKNOWN_LABELS: tuple[UnknownLabels, ...] = ("refuse", "missing")
 DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
 MISSING_METRICS = "a metric is what came with the reward, and 0 or what its range has nearest to 0 where nothing did"
@@ -362,7 +304,7 @@ MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
-    *("rehearsal", "draws", "metrics", "guardrails"),
+    *("rehearsal", "draws", "metrics", "guardrails", "stop", "gain"),
 )
 
 
@@ -391,6 +333,10 @@ class ExperimentProtocol:
     metrics: outcomes beside the reward that are reported with it: ["returned", ("minutes", 0, 600)].
     guardrails: how much worse than control a policy may be in a metric: ["returned <= control + 0.01"]. They are sealed
         with the protocol, and proven by `certify` on the exported log.
+    stop: "epsilon" ends the experiment when the policy is proven to be within epsilon of the best; "gain" when a gain
+        over control is proven of a policy that violates no guardrail. Epsilon is then only the size of differences by
+        which exploration is chosen.
+    gain: the smallest proven gain to stop at, in the units of rewards; None for any above 0.
     holdout: share of units that always get the standard action and are not part of the trial.
     late: the rule for pending and missing rewards.
     round_hours: maximum length of a round in hours; None for no limit.
@@ -437,6 +383,8 @@ class ExperimentProtocol:
     control: InitVar[str | None] = None
     metrics: tuple[AnyMetric, ...] = ()
     guardrails: tuple[Guardrail, ...] = ()
+    stop: StopRule = "epsilon"
+    gain: float | None = None
 
     def __post_init__(self, control: str | None) -> None:
         settle(self, name=check_experiment_name(self.name), actions=check_actions(self.actions))
@@ -444,7 +392,8 @@ class ExperimentProtocol:
         drawn = "unit" if self.seed is None else "row"
         settle(self, draws=drawn if self.draws is None else self.draws)
         settle(self, epsilon=self._check_epsilon(), seed=check_seed(self.seed))
-        for name, known in (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS), ("draws", DRAWINGS)):
+        listed = (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS), ("draws", DRAWINGS), ("stop", STOP_RULES))
+        for name, known in listed:
             settle(self, **{name: one_of(getattr(self, name), known, name=name)})
         named = {"standard": self.standard, "control": control}
         named = {name: text(one, name=name) for name, one in named.items() if one is not None}
@@ -455,6 +404,13 @@ class ExperimentProtocol:
         if other:
             words = f"standard is '{plain(standard)}' and control is '{plain(other[0])}'"
             raise InputError(f"{words}, but both name one action, today's practice; leave one of them out")
+        if self.stop == "gain" and not named:
+            raise InputError("an experiment that stops by a gain compares with today's practice; name it as 'control'")
+        if self.gain is not None:
+            if self.stop != "gain":
+                raise InputError(f'a gain of {self.gain} is to stop at; add stop = "gain", or leave it out')
+            width = self.reward_range[1] - self.reward_range[0]
+            settle(self, gain=number(self.gain, name="gain", least=0, below=width))
         holdout = number(self.holdout, name="holdout, a share of units,", least=0, most=MAX_HOLDOUT)
         settle(self, standard=standard, holdout=holdout, rehearsal=flag(self.rehearsal, name="rehearsal"))
         late = instance(self.late, LateRule, name="late", remedy='say LateRule("window", window_seconds=604800)')
@@ -540,6 +496,15 @@ class ExperimentProtocol:
         policies = without(self.policy_class, gone)
         delta = self.delta * withdrawal_part(self.n_actions, len(gone))
         setting = Setting(policies, self.unit_epsilon, delta, RewardBounds())
+        if self.stop == "gain":
+            if self.standard_action in gone:
+                raise InputError(
+                    f"'{plain(self.standard)}' is the control that gains are over, and cannot be withdrawn; stop the "
+                    "experiment instead"
+                )
+            low, high = self.reward_range
+            least = None if self.gain is None else self.gain / (high - low)
+            setting = replace(setting, improve_on=self.standard_action, gain=least)
         return cast(Trial, make_algorithm(self.algorithm, setting)), policies
 
     @cached_property
@@ -593,6 +558,7 @@ class ExperimentProtocol:
             **({"draws": self.draws} if self.draws == "unit" else {}),
             **({"metrics": [one.to_json() for one in self.metrics]} if self.metrics else {}),
             **({"guardrails": [one.spelt for one in self.guardrails]} if self.guardrails else {}),
+            **({"stop": "gain", "gain": self.gain} if self.stop == "gain" else {}),
         }
 
     @classmethod
@@ -640,6 +606,8 @@ class ExperimentProtocol:
             made_by=given.text("made_by"),
             metrics=read_metrics(given.items("metrics")) if "metrics" in given else (),
             guardrails=read_guardrails(given.items("guardrails")) if "guardrails" in given else (),
+            stop="gain" if "stop" in given and given.one_of("stop", STOP_RULES) == "gain" else "epsilon",
+            gain=given.number_or_null("gain") if "gain" in given else None,
         )
 
     def _check_epsilon(self) -> float:

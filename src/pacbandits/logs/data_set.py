@@ -442,11 +442,13 @@ def open_set(
     *,
     progress: Progress | None = None,
     block_rows: int = ROWS_PER_BLOCK,
+    kept: Folder | None = None,
 ) -> FileSet:
     """Open files as one log, in the order given; all rows are read once to survey them.
 
     options: facts that the files do not contain.
     progress: called with progress messages.
+    kept: a temporary folder of the files, to be removed with the data set.
     """
     asked = ReadingOptions() if options is None else options
     if asked.position is not None:
@@ -456,6 +458,7 @@ def open_set(
         raise InputError("a data set needs at least one file; name it")
     with nullcontext() if progress is None else heard_by(listener(progress)):
         parts, folder = _parts(files, asked)
+        folder = kept if folder is None else folder.beside(kept)
         try:
             with naming(Path(_all_names(files))):
                 seen = survey(parts, asked)
@@ -531,6 +534,22 @@ def useless_columns(log: Log | FileSet, *, but: Collection[str] = ()) -> dict[st
     for one in alike:
         out |= {name: one[0] for name in one[1:] if name not in first}
     return {name: out[name] for name in features if name in out}
+
+
+def dropped_words(found: Mapping[str, str | None]) -> list[str]:
+    """Return notices on useless columns, by `useless_columns`; one for each reason."""
+    out: list[str] = []
+    for other in dict.fromkeys(found.values()):
+        names = [plain(name) for name, same in found.items() if same == other]
+        shown = ", ".join(f"'{name}'" for name in names)
+        many = len(names) > 1
+        subject = f"the columns {shown} were left out, as they" if many else f"the column {shown} was left out, as it"
+        why = f"{'have' if many else 'has'} one value in all rows, which no rule can use"
+        if other is not None:
+            why = f"{'equal' if many else 'equals'} '{plain(other)}' in all rows"
+        kept = ",".join(f"+{name}" for name in names)
+        out.append(f"{subject} {why}; --features {kept} (in Python, keep=[{shown}]) keeps {'them' if many else 'it'}")
+    return out
 
 
 def _pieces(log: Log | FileSet, needed: Sequence[Sequence[str]]) -> Iterator[Contexts]:
