@@ -26,6 +26,7 @@ from pacbandits.certificate.worth import Ends, Kind, decide_led, stakes_for
 from pacbandits.confidence import CONTROL_PART, candidate_part, guardrail_part, recommended_part
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
+from pacbandits.logs.data_set import open_set
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Log, Metric, Ratio
@@ -635,6 +636,16 @@ def test_metrics_by_sums_have_the_intervals_of_rows_in_memory():
         for one, other in ((mine.value, theirs.value), (mine.over_control, theirs.over_control)):
             wide = other.high - other.low
             assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.1 * wide)
+
+
+def test_metrics_of_files_are_those_of_rows_in_memory(tmp_path):
+    """Files are read anew for each metric, and give the same bits as rows in memory."""
+    log, _, sums = guarded_by_sums("ratios")
+    log.write(tmp_path / "log.parquet")
+    with_files = open_set([tmp_path / "log.parquet"])
+    request = with_rails("ratios")[1]
+    made = certify_rows(with_files, request, engine=Local("stream"), limits=sums.certificate.limits).certificate
+    assert made.improvement.to_json() == sums.certificate.improvement.to_json()
 
 
 def test_early_rows_of_a_large_log_keep_their_metrics():

@@ -12,9 +12,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from pacbandits.errors import InputError
-from pacbandits.experiment.audit import audit, check_stamp, read_record
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.chain import TimeStamp, request_stamp
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.exported_record import check_stamp
 from pacbandits.experiment.stored_rows import spell
 from pacbandits.proofs import save_certificate
 from tests.experiment.cases import protocol

@@ -36,8 +36,8 @@ from pacbandits.experiment.chain import (
     linked,
 )
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
+from pacbandits.experiment.exported_record import KEEPER, SealedTerms, StampCheck, check_stamp, contexts_of
 from pacbandits.experiment.exported_record import Record as Record
-from pacbandits.experiment.exported_record import SealedTerms, contexts_of
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
 from pacbandits.experiment.rounds import Round
@@ -188,7 +188,6 @@ MIN_SHARE_PROBABILITY = 1e-6  # of a holdout as far from its share, below which 
 # rule).
 SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, CLASS_GIVEN, BETS_FIXED, LED, TRIAL_TOLD)
 DRAWN = ASSUMPTIONS[-1]  # verified once the seed is disclosed
-KEEPER = "whoever keeps the database"
 TRUE_RECORDS = (
     "units, contexts and rewards were reported as they were, of all whom the experiment should have taken in: no chain "
     "shows what was reported wrongly, or not at all"
@@ -393,40 +392,6 @@ def _fixed_by(record: Record, terms: SealedTerms, noted: int) -> str:
         f"{spell(int(times_of(record)[noted - 1]))}: fixed by then were the protocol, {rounds} of {len(terms.rounds)} "
         f"rounds, {rows:,} of {count_of(len(record), 'assignment')} and {count_of(came, 'outcome')}"
     )
-
-
-MAX_CLOCK_ERROR = 5 * 60 * 10**6  # microseconds by which clocks of a database and of a service may differ
-
-
-class StampCheck(NamedTuple):
-    """What comes of the check of a time-stamp: failed checks, passed ones and what remains to be trusted, in words."""
-
-    faults: tuple[str, ...]
-    checked: tuple[str, ...]
-    trusted: tuple[str, ...]
-
-
-def check_stamp(stamp: TimeStamp, authorities: Path | None, *, latest: int) -> StampCheck:
-    """Check a time-stamp: its signature, if certificates are given, and that no record before it is of later than it.
-
-    latest: the time of the last record that it fixes.
-    """
-    by = spell(stamp.by)
-    if latest > stamp.by + MAX_CLOCK_ERROR:
-        return StampCheck((f"the head was time-stamped by {by}, before its last record, of {spell(latest)}",), (), ())
-    fixed = f"the head was time-stamped (RFC 3161): all that it fixes was fixed by {by}"
-    unsigned = f"the time-stamp is of the service that it names: {KEEPER} could have made it"
-    if authorities is None:
-        return StampCheck((), (fixed,), (f"{unsigned} (--timestamp-ca CERTIFICATES checks its signature)",))
-    try:
-        wrong = stamp.wrong_signature(authorities)
-    except FileNotFoundError:
-        return StampCheck((), (fixed,), (f"{unsigned} (its signature is checked where openssl is installed)",))
-    if wrong is not None:
-        return StampCheck(
-            (f"{plain(authorities)} does not vouch for the signature of the time-stamp: {wrong}",), (), ()
-        )
-    return StampCheck((), (f"{fixed}; {plain(authorities)} vouches for its signature",), ())
 
 
 class PublishedHead(NamedTuple):
