@@ -326,6 +326,37 @@ def test_the_report_has_a_ladder_of_candidates_and_one_picture_of_gains():
         assert not any("today" in line.label for one in over for line in one.rows)
 
 
+def test_each_candidate_has_a_proven_distance_from_the_best_at_its_own_part_of_delta():
+    """Control is worse than the best by 0.3: that is in its ε; all of them are in the report, as they hold together."""
+    log, made, policies = better()
+    result = pb.certify(log, policies, control="today")
+    for name in (CONTROL, RULE, ONE_ACTION):
+        own = result.found.certify_candidate(name)
+        part = recommended_part(control=name == CONTROL, candidates=2)
+        assert own.threshold == pytest.approx(-math.log(0.05 * 0.8 * part))
+        assert result.distances[name] == own.certified_epsilon
+    assert made.improvement.chosen in (RULE, ONE_ACTION)
+    assert result.distances[made.improvement.chosen] == result.epsilon < 0.2 < 0.3 < result.distances[CONTROL] < 0.5
+    sections = result_document(result.summary(distances=True)).blocks
+    (table,) = (block.blocks[0] for block in sections if isinstance(block, Section) and block.title == "Candidates")
+    assert table.head[5] == "proven ε"
+    assert [row[5] != "—" for row in table.rows] == [True] * len(table.rows)
+    plain = pb.certify(log, policies)
+    assert (plain.distances, plain.found.certify_candidate(RULE)) == ({}, None)
+
+
+@pytest.mark.slow
+def test_false_distances_of_candidates_are_rare():
+    """The ε of control and of both candidates hold together, except with probability δ."""
+    wrong, runs, delta, means = 0, 60, 0.4, np.array([0.3, 0.5, 0.3])
+    for seed in range(runs):
+        log = draw(500, 900 + seed, lift=0.2)
+        result = pb.certify(log, single_actions(3), control="today", delta=delta)
+        rungs = {CONTROL: 0} | {one.name: one.policy.root for one in result.certificate.improvement.candidates}
+        wrong += any(result.distances[name] < means.max() - means[action] for name, action in rungs.items())
+    assert wrong <= stats.binom.ppf(0.999, runs, delta)
+
+
 def test_of_two_candidates_with_the_same_policy_the_ladder_has_one():
     rule, single = by_person().certificate.improvement.candidates
     twice = replace(by_person().certificate.improvement, candidates=(rule, replace(single, policy=rule.policy)))

@@ -2472,6 +2472,13 @@ SUMS = (
         "certificate/summed/test_worth.py::test_centres_are_of_earlier_rounds",
     ),
     Mutant(
+        "candidates that are not recommended have all of δ for their distance",
+        "certificate/certify.py",
+        "leaders=leaders, part=part, improvement=None)",
+        "leaders=leaders, part=LEADERS_PART, improvement=None)",
+        f"{GAINS}each_candidate_has_a_proven_distance_from_the_best_at_its_own_part_of_delta",
+    ),
+    Mutant(
         "by sums: a guardrail is on the reward",
         "engines/base.py",
         "yield block.for_metric(self.name, ratio=self.ratio)",
