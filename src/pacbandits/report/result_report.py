@@ -219,14 +219,17 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
         note = f"Gains over {plain(control)}. {IN_DOUBT.capitalize()}."
         return Table(head, tuple(rows), note=note, sides=sides)
     rows[place] = (f"{rows[place][0]} (recommended)", *rows[place][1:])
+    sure = f"{100 * (1 - s.certificate.delta):g} %"
     note = (
-        f"Gains over {plain(control)}. All proven gains hold together with {100 * (1 - s.certificate.delta):g} % "
-        "confidence, so that the recommendation may be chosen by them. The ordinary interval, by a normal "
-        "approximation, is what other A/B tools show."
+        f"Gains over {plain(control)}. All proven gains hold together with {sure} confidence, so that the "
+        "recommendation may be chosen by them. The ordinary interval, by a normal approximation, is what other A/B "
+        "tools show."
     )
     if worth is not None and worth.value.error is not None:
         note += f" That of the mean {s.outcome} of the recommended policy is {s.ordinary(worth.value, value=True)}."
-    note += " No rule of the class is better than a candidate by more than its ε, all of them together."
+    note += (
+        f" With {sure} confidence no rule of the class is better than a candidate by more than its ε, for all of them."
+    )
     note += " A gain is measured by the leaders of its candidate, and may differ from the difference between two means."
     return Table(head, tuple(rows), note=note, sides=sides, strong=frozenset({place}))
 
