@@ -355,11 +355,14 @@ def audit(
         shown += (
             SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
         )
+        led = certificate.leaders is not None
+        does = "bets and leads" if led and not terms.withdrawn else "bets"
+        by = (
+            ", and is led by the policies that the rewards known before each round favour, of the actions that are left"
+        )
         checked.append(
-            "the certificate bets and leads as the rounds say, at the protocol's epsilon and its part of delta"
-            if not terms.withdrawn
-            else "the certificate bets as the rounds say, at the protocol's epsilon and its part of delta, and is led "
-            "by the policies that the rewards known before each round favour, of the actions that are left"
+            f"the certificate {does} as the rounds say, at the protocol's epsilon and its part of delta"
+            f"{by if led and terms.withdrawn else ''}"
         )
     return Audit((), last, count, tuple(checked), noted, shown, tuple(trusted))
 
