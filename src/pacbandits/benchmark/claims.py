@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median_low
 from typing import Any
@@ -257,12 +257,25 @@ class BenchmarkFindings:
         }
 
 
-def read_findings(folder: str | Path) -> BenchmarkFindings:
-    """Return the findings of a folder of results, which may still grow."""
+def read_findings(*folders: str | Path) -> BenchmarkFindings:
+    """Return the findings of folders of results, which may still grow; of a run in several, that of the first counts.
+
+    An algorithm that refused a case in one folder, for want of a package, may have played it in another.
+    """
+    rows = list({task_of(row).key: row for one in reversed(folders) for row in read_rows(one)}.values())
+    played = {(row.suite, row.case, row.algorithm) for row in rows}
+    misfits = {(one.suite, one.case, one.algorithm): one for folder in folders for one in read_misfits(folder)}
+    description = Description()
+    for told in map(read_description, folders):
+        description = replace(description, version=told.version)
+        for suite in told.suites.values():
+            description = description.with_suite(suite)
+        for session in told.sessions:
+            description = description.with_session(session)
     return BenchmarkFindings.of(
-        read_rows(folder),
-        facts=read_facts(folder),
-        misfits=read_misfits(folder),
-        failures=read_failures(folder),
-        description=read_description(folder),
+        rows,
+        facts=[one for folder in reversed(folders) for one in read_facts(folder)],
+        misfits=[one for key, one in misfits.items() if key not in played],
+        failures=[one for folder in folders for one in read_failures(folder)],
+        description=description,
     )

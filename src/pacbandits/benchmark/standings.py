@@ -7,8 +7,9 @@ have one, `coda` is played with its defaults alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import Any, Literal
 
 import numpy as np
@@ -313,6 +314,39 @@ def same_setting(rows: Sequence[Row]) -> Row:
 Yardstick = Literal["certified", "oracle"]
 OURS = "coda"
 BASELINE = "uniform"
+
+
+# An algorithm that is clearly behind on a case need not play more seeds there: it is not the best other, and its place
+# in a table does not depend on a digit. After k runs it is behind if its median is above 1 + 1.5/√k times the smallest
+# median. Stopping times vary by about a third between seeds, so that 1.5/√k is three or more standard errors of a
+# ratio; the smallest of fifty medians is a lucky one, which takes one or two of these back.
+MIN_SCREENED_RUNS = 2
+SCREENED_SLACK = 1.5
+
+
+def is_ours(entry: str) -> bool:
+    """Whether an entry is our algorithm, also with another kind of answer: `coda`, `coda single`."""
+    return entry.split()[0].split(":")[0] == OURS
+
+
+def behind(times: Mapping[str, Sequence[float]]) -> frozenset[str]:
+    """Return the algorithms that are clearly behind on a case.
+
+    times: of each algorithm by its spec, when its runs were certified, infinite if they were not. Ours and uniform
+        exploration, which every table refers to, are never behind.
+
+    >>> from pacbandits.benchmark.standings import behind
+    >>> sorted(behind({"exp4": [100.0, 120.0], "plas": [180.0, 300.0], "rage": [300.0, 900.0], "adacb": [999.0]}))
+    ['rage']
+    """
+    middle = {spec: median_low(one) for spec, one in times.items() if len(one) >= MIN_SCREENED_RUNS}
+    least = min((value for spec, value in middle.items() if not is_ours(spec)), default=math.inf)
+    return frozenset(
+        spec
+        for spec, value in middle.items()
+        if value > (1.0 + SCREENED_SLACK / math.sqrt(len(times[spec]))) * least
+        and spec.split(":")[0] not in (OURS, BASELINE)
+    )
 
 
 @dataclass(frozen=True)
