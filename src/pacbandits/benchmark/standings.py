@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median_low
 from typing import Any, Literal
 
@@ -429,19 +430,31 @@ class CaseStanding:
         """The measure by which algorithms are sorted: certified stopping, if certificates are made."""
         return "certified" if self.row.certified else "oracle"
 
+    @cached_property
+    def played_enough(self) -> tuple[Score, ...]:
+        """The scores of at least half as many runs as any has: one of few runs may be the best by luck."""
+        most = max(len(score.seeds) for score in self.scores)
+        return tuple(score for score in self.scores if 2 * len(score.seeds) >= most)
+
     def lines(self, yardstick: Yardstick) -> tuple[Line, ...]:
-        """Return a line for each algorithm, the fastest first."""
+        """Return a line for each algorithm, the fastest first; options with few runs are not its best, as by luck."""
         names = dict.fromkeys(score.entry for score in self.scores)
         lines: list[Line] = []
         for name in names:
             tried = [score for score in self.scores if score.entry == name]
             default = next((score for score in tried if score.role == "default"), None)
-            lines.append(Line(name, default, min(tried, key=lambda one: order(one, yardstick)), len(tried)))
+            enough = [score for score in tried if score in self.played_enough] or tried
+            lines.append(Line(name, default, min(enough, key=lambda one: order(one, yardstick)), len(tried)))
         return tuple(sorted(lines, key=lambda line: order(line.best, yardstick)))
 
     def line(self, entry: str, yardstick: Yardstick) -> Line | None:
         """Return the line of one algorithm, if it was played."""
         return next((line for line in self.lines(yardstick) if line.entry == entry), None)
+
+    def best_other(self, yardstick: Yardstick) -> Score | None:
+        """Return the best algorithm that is not ours, with its best options; None if no other has enough runs."""
+        others = [score for score in self.played_enough if not is_ours(score.entry)]
+        return min(others, key=lambda one: order(one, yardstick), default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values."""

@@ -16,6 +16,7 @@ from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.tables import (
     NONE,
     better_table,
+    chance_table,
     cost_table,
     facts_table,
     main_table,
@@ -23,6 +24,7 @@ from pacbandits.report.benchmark.tables import (
     ratio_table,
     result_table,
     show_stopping,
+    single_table,
     stopping_table,
 )
 from pacbandits.report.document import Block, Box, Code, Document, Figure, Kind, Note, Section, Table, Text
@@ -198,7 +200,7 @@ def _errors(findings: BenchmarkFindings) -> tuple[int, int]:
 
 def overview(findings: BenchmarkFindings) -> tuple[Table, ...]:
     """Return the tables over all cases."""
-    tables = [main_table(findings)]
+    tables = [main_table(findings), *(one for one in (chance_table(findings), single_table(findings)) if one.rows)]
     if any(one.row.certified for one in findings.standings):
         tables.append(ratio_table(findings, "certified"))
     tables += [ratio_table(findings, "oracle"), better_table(findings)]
