@@ -62,7 +62,7 @@ class HeldOutRatio:
     """Our median over that of a rival that other seeds selected.
 
     ratio: with a 95 % interval.
-    draws (D,): of a bootstrap over seeds, rivals selected anew in each; without those in which nobody stops.
+    draws (D,): of the ratio by a bootstrap over seeds, rivals selected anew in each.
     rivals: the number of algorithms, with their options, among which the rival is selected.
     selected: the one that is selected most often.
     """
@@ -159,46 +159,48 @@ def verdict(found: CaseStanding, *, uniform_over_best: Bracket | None) -> ClaimV
 
 
 def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> HeldOutRatio | None:
-    """Return our median over that of a rival selected by other seeds, with a bootstrap's 95 % interval.
+    """Return our median over that of a rival selected by other seeds, with a 95 % interval.
 
-    In each draw the runs of every algorithm are split at random into two halves. One half selects the rival and its
-    options, by the smallest median; it is compared with us in the other half; then the halves change places, and the
-    ratio is the geometric mean of the two, so that all runs are used. For the interval runs are also resampled within
-    each half. Rivals with fewer than half as many runs as ours are left out; None if none is left, or runs are few.
+    In each of many draws the runs of every algorithm are split at random into two halves. One half selects the rival
+    and its options, by the smallest median; it is compared with us in the other half; then the halves change places,
+    and the ratio is the geometric mean of the two. The value is the median over draws. The interval is by a bootstrap
+    of all runs, of ours and of the rival that was selected in a draw: how far their ratio moves, around the value.
+
+    Rivals with fewer than half as many runs as ours are left out; None if none is left, or runs are few.
     """
     compared = [one for one in rivals if 2 * len(one.seeds) >= len(ours.seeds)]
     if not compared or len(ours.seeds) < MIN_SPLIT_RUNS:
         return None
     rng = np.random.default_rng([SPLIT_SEED, len(ours.seeds)])
-    ratios: list[FloatArray] = []
-    chosen = Counter[int]()
-    for resampled in (False, True):
-        mine = _halves(ours, rng, resampled=resampled)
-        theirs = np.stack([_halves(one, rng, resampled=resampled) for one in compared])
-        picked = theirs.argmin(axis=0)  # (2, D), by each half
-        other = np.take_along_axis(theirs, picked[None, ::-1], axis=0)[0]  # in a half, the one that the other selects
-        with np.errstate(invalid="ignore"):  # NaN where neither stops
-            ratios.append(np.exp((np.log(mine) - np.log(other)).mean(axis=0)))
-        chosen.update(picked.ravel().tolist())
-    split, draws = (one[~np.isnan(one)] for one in ratios)
-    if not len(split) or not len(draws):
+    mine, theirs = _halves(ours, rng), np.stack([_halves(one, rng) for one in compared])
+    picked = theirs.argmin(axis=0)  # (2, D), by each half
+    other = np.take_along_axis(theirs, picked[None, ::-1], axis=0)[0]  # in a half, the one that the other selects
+    with np.errstate(invalid="ignore"):  # NaN where neither stops
+        split = np.exp((np.log(mine) - np.log(other)).mean(axis=0))
+        drawn = np.stack([_medians(_stopped(one), rng) for one in compared])[picked[0], np.arange(BOOTSTRAP_DRAWS)]
+        fixed = np.array([_stopped(one).samples.value for one in compared])[picked[0]]
+        moved = np.log(_medians(_stopped(ours), rng) / _stopped(ours).samples.value) - np.log(drawn / fixed)
+    split = split[~np.isnan(split)]
+    if not len(split):
         return None
-    interval = quantile_interval(
-        draws, value=float(np.quantile(split, 0.5, method="lower")), confidence=SPLIT_CONFIDENCE
-    )
-    return HeldOutRatio(interval, draws, len(compared), compared[chosen.most_common(1)[0][0]].spec)
+    value = float(np.quantile(split, 0.5, method="lower"))
+    draws = value * np.exp(np.where(np.isnan(moved), 0.0, moved)) if 0.0 < value < math.inf else np.full(1, value)
+    interval = quantile_interval(draws, value=value, confidence=SPLIT_CONFIDENCE)
+    chosen = int(np.bincount(picked.ravel()).argmax())
+    return HeldOutRatio(interval, draws, len(compared), compared[chosen].spec)
 
 
-def _halves(score: Score, rng: np.random.Generator, *, resampled: bool) -> FloatArray:
-    """Return the medians (2, D) of the two halves of a random split, their runs drawn with replacement if resampled."""
-    assert score.certified is not None
-    times = np.asarray(score.certified.times)
+def _halves(score: Score, rng: np.random.Generator) -> FloatArray:
+    """Return the medians (2, D) of the two halves of random splits of runs."""
+    times = np.asarray(_stopped(score).times)
     order = rng.permuted(np.tile(times, (BOOTSTRAP_DRAWS, 1)), axis=1)
-    out: list[FloatArray] = []
-    for half in (order[:, : len(times) // 2], order[:, len(times) // 2 :]):
-        drawn = np.take_along_axis(half, rng.integers(half.shape[1], size=half.shape), axis=1) if resampled else half
-        out.append(np.median(drawn, axis=1))
-    return np.stack(out)
+    cut = len(times) // 2
+    return np.stack([np.median(half, axis=1) for half in (order[:, :cut], order[:, cut:])])
+
+
+def _stopped(score: Score) -> Stopped:
+    assert score.certified is not None
+    return score.certified
 
 
 def mean_ratio(found: Sequence[HeldOutRatio]) -> IntervalEstimate:

@@ -452,9 +452,10 @@ class CaseStanding:
         return next((line for line in self.lines(yardstick) if line.entry == entry), None)
 
     def best_other(self, yardstick: Yardstick) -> Score | None:
-        """Return the best algorithm that is not ours, with its best options; None if no other has enough runs."""
-        others = [score for score in self.played_enough if not is_ours(score.entry)]
-        return min(others, key=lambda one: order(one, yardstick), default=None)
+        """Return the best algorithm that is not ours, with its best options, of those with enough runs if any has."""
+        others = [score for score in self.scores if not is_ours(score.entry)]
+        enough = [score for score in others if score in self.played_enough]
+        return min(enough or others, key=lambda one: order(one, yardstick), default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values."""

@@ -218,8 +218,8 @@ def chance_table(findings: BenchmarkFindings) -> Table:
         "coda's median over that of the best other. By the same seeds: the best is the smallest of all medians, and "
         "the first of many is also the luckiest, which favours the others. By other seeds (95 % interval): the runs "
         "of each algorithm are split into two halves, one half selects the best other and its knob, the other half "
-        "compares it with coda, and the halves change places; the interval is of a bootstrap that repeats the "
-        "selection. It favours coda a little, as half of the seeds may select one that is not the best. Won and lost: "
+        "compares it with coda, and the halves change places; the interval is by a bootstrap of the runs of both. "
+        "It favours coda a little, as half of the seeds may select one that is not the best. Won and lost: "
         "the whole interval is below or above 1. Others: algorithms with their knobs that have at least half as many "
         "runs as coda; those that were clearly behind after a few seeds have fewer.",
     )
