@@ -1,6 +1,8 @@
 """Every rival, one table: from runs of `pacbandits bench full --out FOLDER`.
 
 python -m benchmarks.rivals FOLDER …      prints the tables of all cases together, from the runs of these folders
+python -m benchmarks.rivals --into docs/benchmarks.md FOLDER …
+                                          writes them into the page, in the place of the old ones
 python -m benchmarks.rivals play FOLDER --jobs 16 --within 480 --entry '[!cuv]*'
                                           plays runs of the suite into a folder, without the command line's packages
 
@@ -18,7 +20,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,13 +49,27 @@ def parts(table: Table) -> Iterator[Table]:
 def main(*folders: str) -> None:
     from benchmarks.measuring import print_table
     from pacbandits.benchmark.claims import read_findings
-    from pacbandits.report.benchmark.report import overview
+    from pacbandits.report.benchmark.report import errors, overview, size_words
 
-    for table in overview(read_findings(*folders)):
+    findings = read_findings(*folders)
+    wrong, made = errors(findings)
+    print(f"{size_words(findings)}. Of {made:,} certificates that accepted, {wrong} had a policy that is not within ε.")
+    for table in overview(findings):
         by_case = table.title.startswith("All cases")
         for one in parts(table) if by_case else (table,):
             print_table(one.title, one.head, one.rows)
         print(f"\n{table.note}")
+
+
+def write(page: str, *folders: str) -> None:
+    """Write what `main` prints into a page, at the marker that names this command."""
+    from benchmarks.markers import fill, read_figures
+
+    path, printed = Path(page).resolve(), StringIO()
+    with redirect_stdout(printed):
+        main(*folders)
+    (figure,) = (one for one in read_figures(path) if one.command.startswith("python -m benchmarks.rivals"))
+    path.write_text(fill(path.read_text(encoding="utf-8"), figure, printed.getvalue()), encoding="utf-8")
 
 
 def play(arguments: Sequence[str]) -> None:
@@ -88,5 +107,7 @@ def play(arguments: Sequence[str]) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "play":
         play(sys.argv[2:])
+    elif sys.argv[1] == "--into":
+        write(*sys.argv[2:])
     else:
         main(*sys.argv[1:])

@@ -324,7 +324,8 @@ def read_findings(*folders: str | Path) -> BenchmarkFindings:
 
     An algorithm that refused a case in one folder, for want of a package, may have played it in another.
     """
-    rows = list({task_of(row).key: row for one in reversed(folders) for row in read_rows(one)}.values())
+    by_key = {task_of(row).key: row for one in reversed(folders) for row in read_rows(one)}
+    rows = [by_key[key] for key in sorted(by_key)]
     played = {(row.suite, row.case, row.algorithm) for row in rows}
     misfits = {(one.suite, one.case, one.algorithm): one for folder in folders for one in read_misfits(folder)}
     description = Description()

@@ -183,7 +183,7 @@ def answer(findings: BenchmarkFindings) -> list[str]:
         sentences.append(words + ".")
     if not verdicts:
         sentences.append(f"There is no {finished}case with certificates that {OURS} and others played.")
-    wrong, runs = _errors(findings)
+    wrong, runs = errors(findings)
     if runs:
         made = f"{count_of(runs, 'certificate')} that accepted{' so far' if lacking else ''}"
         sentences.append(f"Of {made}, {wrong} had a policy that is not within ε.")
@@ -193,7 +193,8 @@ def answer(findings: BenchmarkFindings) -> list[str]:
     return sentences
 
 
-def _errors(findings: BenchmarkFindings) -> tuple[int, int]:
+def errors(findings: BenchmarkFindings) -> tuple[int, int]:
+    """Return the number of certified policies that are not within ε, and of all that were certified."""
     made = [score.certified for one in findings.standings for score in one.scores if score.certified is not None]
     return sum(one.wrong for one in made), sum(one.stopped for one in made)
 
