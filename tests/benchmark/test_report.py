@@ -10,9 +10,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from benchmarks.rivals import write
 
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.claims import BenchmarkFindings
+from pacbandits.benchmark.claims import BenchmarkFindings, read_findings
 from pacbandits.benchmark.results import BenchmarkSession, CaseFacts, Description, Failure, Misfit, Results, Selection
 from pacbandits.benchmark.standings import IntervalEstimate, Stopped
 from pacbandits.benchmark.suites import Suite
@@ -410,3 +411,44 @@ def test_runs_of_an_algorithm_that_is_clearly_behind_are_not_lacking():
     assert BenchmarkFindings.of(rows, description=about).lacking == {"first": 1}
     patient = Description().with_suite(replace(suite, screened=False))
     assert BenchmarkFindings.of(rows, description=patient).lacking == {"first": 9}
+
+
+@pytest.fixture
+def two_folders(tmp_path):
+    """Rivals in one folder, ours in another, with a run that both hold and a refusal of what the other played."""
+    older = [*spread("coda", "coda", 90)[:1], *spread("uniform", "uniform", 60)]
+    for name, rows, misfit in (
+        ("newer", spread("coda", "coda", 40), "uniform"),
+        ("older", older, "rage"),
+    ):
+        folder = Results.at(tmp_path / name)
+        with folder.held():
+            folder.describe(Description())
+            folder.add(rows)
+            folder.put_misfits([Misfit("by hand", "first", misfit, "no")])
+            folder.put_facts([theory("first", ratio=3.0)])
+    return tmp_path / "newer", tmp_path / "older"
+
+
+def test_folders_are_read_together_and_the_first_counts(two_folders):
+    found = read_findings(*two_folders)
+    assert [(row.algorithm, row.certified_at) for row in found.rows[:2]] == [("coda", 40), ("coda", 41)]
+    assert len(found.rows) == 20
+    assert [one.algorithm for one in found.misfits] == ["rage"]  # uniform played in the other folder
+    assert found.verdict("first").ratio.value == pytest.approx(44.5 / 64.5)
+    assert read_findings(*reversed(two_folders)).rows[0].certified_at == 90
+
+
+def test_tables_of_folders_are_written_into_a_page(two_folders, tmp_path):
+    page = tmp_path / "page.md"
+    before, after = (
+        "# A page\n\n<!-- tables: python -m benchmarks.rivals FOLDER; dear: hours -->",
+        "<!-- /table -->\n\nend\n",
+    )
+    page.write_text(f"{before}\n\nold\n\n{after}", encoding="utf-8")
+    write(str(page), *map(str, two_folders))
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"{before}\n\n20 runs, 1 case, 2 algorithms; pacbandits ")
+    assert text.endswith(after)
+    assert "| first | 3 | 44 (41–48) | uniform | 64 (61–68) | 0.69" in text
+    assert "old" not in text
