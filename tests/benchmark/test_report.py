@@ -451,4 +451,4 @@ def test_tables_of_folders_are_written_into_a_page(two_folders, tmp_path):
     assert text.startswith(f"{before}\n\n20 runs, 1 case, 2 algorithms; pacbandits ")
     assert text.endswith(after)
     assert "| first | 3 | 44 (41–48) | uniform | 64 (61–68) | 0.69" in text
-    assert "old" not in text
+    assert "\nold\n" not in text
