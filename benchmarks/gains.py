@@ -5,6 +5,7 @@ python -m benchmarks.gains revenue     four tests with long-tailed revenue, besi
 python -m benchmarks.gains coverage    how often a bound exceeds the true gain, in 300 small tests
 python -m benchmarks.gains baselines   gain and guardrail together, beside a half-sample with Bonferroni, and Cram
 python -m benchmarks.gains plans       how often `certify` proves a gain with as many rows as a plan says
+python -m benchmarks.gains stopping    sample sizes of trials that stop by a proven gain, by ε, and of an A/B test
 
 Some ten minutes of processor time in all; each part prints a Markdown table. An honest half-sample chooses a policy on
 one half of the rows and compares it with control on the other: its ordinary one-sided 95 % bound lies 1.645 standard
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measuring import print_table
-from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.arrays import FloatArray, IntArray, special
 from pacbandits.certificate.certificate import Candidate, Improvement
 from pacbandits.certificate.certify import Request, certify_rows
 from pacbandits.planning import Limits, plan
@@ -30,9 +31,11 @@ from pacbandits.planning.gain_plan import finished_log
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.classes import Trees
 from pacbandits.policies.trees.tree_policy import TreePolicy
+from pacbandits.problems import Problem, load_problem
 from pacbandits.problems.people import people
 from pacbandits.records import Chosen, Contexts, Log, Metric
 from pacbandits.records.metrics import read_guardrail
+from pacbandits.simulation import run
 
 NORMAL, DELTA = 1.645, 0.05
 POLICIES = "trees:depth=1,bins=16"
@@ -389,7 +392,61 @@ def plans() -> None:
     print_table("rows for a power of 80 %, and proofs in fresh logs of the simulated size", head, rows)
 
 
-PARTS = {"tables": tables, "revenue": revenue, "coverage": coverage, "baselines": baselines, "plans": plans}
+STOPPING_RUNS, STOPPING_POWER = 20, 0.8
+STOPPED = (("two-of-many:actions=6,policies=40", 0), ("trees:actions=4", 1), ("trees:actions=6,depth=1", 3))
+
+
+def ab_test_size(problem: Problem, control: int) -> float:
+    """Return the rows of an A/B test with arms of equal size that finds a better action with a power of 80 %.
+
+    One-sided at the level δ/(number of comparisons); infinite if no action is better than control for everybody.
+    """
+    means: FloatArray = problem.population.weights @ problem.mean_rewards
+    spread, arms = means * (1.0 - means), len(means)
+    reach = float(special.ndtri(1.0 - DELTA / (arms - 1)) + special.ndtri(STOPPING_POWER))
+    sizes = [
+        arms * (spread[a] + spread[control]) * (reach / (means[a] - means[control])) ** 2
+        for a in range(arms)
+        if means[a] > means[control]
+    ]
+    return min(sizes, default=math.inf)
+
+
+def stopping() -> None:
+    """Print sample sizes of runs that stop by a proven gain, and by ε, and of an A/B test."""
+    rows: list[list[str]] = []
+    for spec, control in STOPPED:
+        problem = load_problem(spec)
+        today = float(problem.population.weights @ problem.mean_rewards[:, control])
+        gain = problem.value(problem.best_policy()) - today
+        told = [spec, f"{100 * gain:.1f}"]
+        asked: tuple[dict[str, Any], ...] = (
+            {"improve_on": control},
+            {"improve_on": control, "algorithm": "uniform"},
+            {"epsilon": gain},
+            {"epsilon": gain / 2.0},
+        )
+        for options in asked:
+            done = [run(problem, delta=DELTA, rng=seed, **options) for seed in range(STOPPING_RUNS)]
+            sizes = np.array([one.samples for one in done])
+            told.append(f"{np.median(sizes):,.0f} ({np.quantile(sizes, 0.9):,.0f})")
+            print(*told, "wrong:", sum(not one.correct for one in done), flush=True, file=sys.stderr)
+        size = ab_test_size(problem, control)
+        rows.append([*told, f"{size:,.0f}" if math.isfinite(size) else "none finds it"])
+    head = ["problem", "gain of the best policy", "by a gain, coda", "by a gain, uniform"]
+    head += ["by ε = the gain, coda", "by half of it", "A/B test"]
+    title = f"people until a gain over today's practice is known: median (90th percentile) of {STOPPING_RUNS} runs"
+    print_table(title, head, rows)
+
+
+PARTS = {
+    "tables": tables,
+    "revenue": revenue,
+    "coverage": coverage,
+    "baselines": baselines,
+    "plans": plans,
+    "stopping": stopping,
+}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from pacbandits.logs import read_log
 from pacbandits.logs.blocks import read_split
 from pacbandits.logs.data_set import FileSet, open_set, useless_columns
 from pacbandits.logs.log_table import drop_features
-from pacbandits.logs.readers import DataFrame, log_of
+from pacbandits.logs.readers import DataFrame, as_remote, copy_dataset, is_dataset, local_copies, log_of
 from pacbandits.logs.reading_options import Reading, ReadingOptions, Split
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import Restrictions
@@ -250,6 +250,8 @@ def certify(
     """Find the best policy of a class by the log of an experiment, and prove how good it is.
 
     log: a data frame (pandas, polars, DuckDB, Arrow), a `Log`, or files by name or pattern; large files are streamed.
+        Also the URL of a table, `duckdb:///shop.db?table=test` or `postgresql://user@host/shop?table=test`, and of
+        files in an object store, `s3://bucket/logs/*.parquet` (`gs://`, `abfs://`).
     policies: the class to search: a name such as "trees:depth=2", or a class that was fixed before the log was seen.
 
     Columns of a data frame or file; those that nothing names are features:
@@ -378,6 +380,15 @@ def analyse(
     if isinstance(data, FileSet) and reading:
         raise InputError(f"{next(iter(reading))} is for files that are yet to be read; leave it out")
     named = are_files(data)
+    if named and any(map(as_remote, _names(data))):
+        with heard_by(tell), local_copies(_names(data)) as local:
+            how = local.reading(reading, ordered=request.ordered)
+            made = analyse(local.paths, how, request, engine=engine, progress=progress, notice=notice)
+            return replace(made, source=local.name)
+    if is_dataset(data) and cast(Any, data).count_rows() >= MIN_STREAMED_ROWS:
+        with heard_by(tell), closing(copy_dataset(data)) as local:
+            made = analyse(local.paths, reading, request, engine=engine, progress=progress, notice=notice)
+            return replace(made, source=name_of(data))
     in_files = isinstance(data, FileSet) or (
         named and is_streamed(_paths(data), reading, engine=engine, epsilon=request.epsilon)
     )
@@ -512,12 +523,15 @@ def are_files(given: object) -> TypeGuard[Files]:
 
 def open_files(files: Files, reading: Json) -> FileSet:
     """Open files, to be read as by `read_log`."""
-    names = [files] if isinstance(files, str | Path) else list(files)
-    return open_set(expand([str(name) for name in names]), ReadingOptions(**reading))
+    return open_set(expand(_names(files)), ReadingOptions(**reading))
 
 
 def _paths(files: Files) -> list[Path]:
-    return [Path(files)] if isinstance(files, str | Path) else [Path(one) for one in files]
+    return [Path(one) for one in _names(files)]
+
+
+def _names(files: Files) -> list[str | Path]:
+    return [files] if isinstance(files, str | Path) else list(files)
 
 
 def name_of(data: Data) -> str:
@@ -572,6 +586,11 @@ def evaluate(
     >>> bool(worth.value.low < worth.value.estimate < worth.value.high)
     True
     """
+    given = dict(locals())
+    if are_files(log) and any(map(as_remote, _names(log))):
+        with local_copies(_names(given.pop("log"))) as local:
+            how = local.reading(given, ordered=ordered)
+            return evaluate(local.paths, **{name: value for name, value in how.items() if name != "source"})
     told = _metrics_of(policy) if isinstance(policy, Result | Proof) else ()
     if told and not isinstance(log, Log | FileSet):
         metrics = read_metrics((*told, *read_metrics(metrics)))

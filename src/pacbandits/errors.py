@@ -70,15 +70,29 @@ def _spell_run(found: re.Match[str]) -> str:
     return ", ".join(spelled)
 
 
+# The password of a URL, also if its slashes were joined as in a path; and the value of a setting named like one.
+_URL_PASSWORD = re.compile(r"(?<![\w+])([a-z][\w+]*:/{1,3}[^\s/:@]*):[^\s/?#][^\s]*@")
+_SETTING = re.compile(
+    r"((?:password|passwd|pwd|secret|secret_key|token|session_token|account_key|access_key|sig)\s*(?:=>|:=|=)\s*)"
+    r"(?:'[^']*'|[^\s&;,)'\"]+)",
+    re.IGNORECASE,
+)
+
+
+def masked(text: str) -> str:
+    """Return the text with `***` in place of the passwords of URLs and of settings such as `password=…`."""
+    return _SETTING.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", text)) if "@" in text or "=" in text else text
+
+
 class InputError(ValueError):
     """The input is wrong; the message is one line that names the bad value and the remedy.
 
     A message stores arguments as the command line spells them, `--max-cost 2`. `str()` leaves them so within
-    `spelling_options`; elsewhere (Python, HTTP) it spells them `max_cost=2`.
+    `spelling_options`; elsewhere (Python, HTTP) it spells them `max_cost=2`. No message shows a password.
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(one_line(message, most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
+        super().__init__(one_line(masked(message), most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
 
     def __str__(self) -> str:
         message = str(self.args[0])

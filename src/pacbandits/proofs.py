@@ -15,7 +15,15 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim
-from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
+from pacbandits.certificate.alarms import (
+    ORDER_IS_FREE,
+    AssumptionCheck,
+    alarm_words,
+    look,
+    look_along_file,
+    look_by_content,
+)
+from pacbandits.certificate.check import DRIFT
 from pacbandits.certificate.claim import check_format
 from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
@@ -25,6 +33,7 @@ from pacbandits.exports.deployed import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.data_set import FileSet, open_set
 from pacbandits.logs.log_table import drop_features
+from pacbandits.logs.readers import copy_remote, local_copies
 from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
@@ -37,7 +46,7 @@ from pacbandits.records import Chosen, Contexts, Log, check_log
 from pacbandits.records.metrics import read_metrics
 from pacbandits.rewards import RewardModel
 from pacbandits.schema import MAX_JSON_BYTES, Fields, Json, json_text, parse_json, read_json
-from pacbandits.verifier import Verdict, learn_class_again, verify_log, verify_rows, watched_rows
+from pacbandits.verifier import RowsToTest, Verdict, learn_class_again, rows_to_test, verify_log, verify_rows
 
 Recheck = Callable[[Any, Log, PolicyClass, Contexts | None, RewardModel | None], Verdict]
 
@@ -125,10 +134,11 @@ class Proof(Displayed):
         return read(beside)
 
     def log(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> Log:
-        """Read the log from a file as it was read for the certificate, unless `reading` says otherwise."""
+        """Read the log from a file or URL as it was read for the certificate, unless `reading` says otherwise."""
         how = self._how(reading)
         if not how and not self.certificate.unit_rewards and Path(path).suffix == ".parquet":
-            return Log.read(path)
+            with local_copies([path]) as local:
+                return Log.read(local.paths[0])
         how["keep"] = self._kept(how)
         return read_log(path, **how)[0]
 
@@ -140,6 +150,7 @@ class Proof(Displayed):
     def _how(self, reading: Mapping[str, Any] | None) -> Json:
         """Return how the log is read: as for the certificate, unless `reading` says otherwise; metrics are added."""
         how: Json = {**self.reading, **(reading or {})}
+        how.pop("source", None)
         if "metrics" in how:
             both = (*read_metrics(self.reading.get("metrics", ())), *read_metrics(how["metrics"]))
             how["metrics"] = read_metrics(both)
@@ -149,7 +160,8 @@ class Proof(Displayed):
         """Open files, to be read as they were for the certificate, unless `reading` says otherwise."""
         how = self._how(reading)
         how["keep"] = self._kept(how)
-        return open_set(expand([str(path) for path in paths]), ReadingOptions(**how))
+        local = copy_remote(paths)
+        return open_set(expand(local.paths), ReadingOptions(**how), kept=local.folder)
 
 
 @runtime_checkable
@@ -206,8 +218,8 @@ def verify(
     check_memory(policies, len(check_log(log)))
     verdict = kind.recheck(certificate, log, policies, contexts, model)
     claimed = certificate.of(log)
-    watched = watched_rows(certificate, claimed) if isinstance(certificate, Certificate) else claimed
-    verdict = _with_a_look(verdict, certificate, watched)
+    tested = rows_to_test(certificate, claimed) if isinstance(certificate, Certificate) else RowsToTest(claimed)
+    verdict = _with_a_look(verdict, certificate, tested)
     if verdict.good and len(log) > certificate.rows:
         more = (
             f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
@@ -287,24 +299,31 @@ def _verify_files(
             "read_log, or verify without --engine"
         )
     with using_engine(engine) as who:
-        verdict, watched = verify_rows(certificate, source, policies, engine=who, contexts=contexts, model=model)
-    verdict = _with_a_look(verdict, certificate, watched)
+        verdict, tested = verify_rows(certificate, source, policies, engine=who, contexts=contexts, model=model)
+    verdict = _with_a_look(verdict, certificate, tested)
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
 
 
-def _with_a_look(verdict: Verdict, certificate: Claim, log: Log) -> Verdict:
+def _with_a_look(verdict: Verdict, certificate: Claim, rows: RowsToTest) -> Verdict:
     """Return the verdict with tests of the assumptions on the log; alarms that the certificate lacks are faults."""
     if not verdict.good:
         return verdict
     told = certificate.checks
     # Certificates made before remarks existed tell of an alarm, and it stays one.
     remarked = isinstance(certificate, Certificate) and certificate.shuffled and any(one.remark for one in told)
-    found = look(log, shuffled=remarked)
+    # Certificates by content of earlier versions tell of changes along the file.
+    free = rows.by_content is not None and not any(one.kind == DRIFT and one.looked_at != ORDER_IS_FREE for one in told)
+    if free and rows.by_content is not None:
+        found = look_by_content(rows.by_content)
+        along = look_along_file(rows.along_file)
+    else:
+        found, along = look(rows.along_file, shuffled=remarked), None
     hidden = [one for one in found if one.alarm and one.kind not in {other.kind for other in told if other.alarm}]
     faults = [f"the certificate does not tell of {one.describe()}" for one in hidden]
     if told and not hidden and (len(told) != len(found) or not all(map(_same_find, told, found))):
         faults.append("what the certificate says of signs against its assumptions is not what its log shows")
-    quiet = tuple(one.describe() for one in found if not one.alarm)
+    shown = found if along is None else (along, *(one for one in found if one.kind != DRIFT))
+    quiet = tuple(one.describe() for one in shown if not one.alarm)
     return replace(verdict, faults=tuple(faults), checked=(*verdict.checked, *quiet), alarms=alarm_words(found))
 
 

@@ -25,6 +25,7 @@ from pacbandits.certificate.content_order import (
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, planned_ends, shuffled_by_number
 from pacbandits.certificate.summed.arrangement import in_content_order
 from pacbandits.engines import ROWS_PER_BLOCK, Local, LogSource
+from pacbandits.engines.local import digest_by_content
 from pacbandits.records.contexts import Phi
 from pacbandits.records.log import digest_log
 from pacbandits.verifier.content_order import digests_of, log_by_content, place_by_digest
@@ -168,18 +169,15 @@ def test_the_order_is_as_good_as_random():
     assert np.var(scores) == pytest.approx(1.0, abs=0.3)
 
 
-def told(made, *but):
-    """A certificate as JSON, without what depends on the order of the file: the look for drift over its rows."""
-    return {name: value for name, value in made.to_json().items() if name not in ("checks", "alarms", *but)}
-
-
 def test_any_permutation_of_a_log_gives_the_same_certificate():
     for log in (coarse(), KINDS["people"]()):
         made = certify(log, STAGES)
         assert made.by_content
         assert pb.verify(made, log, STAGES).good
         for order in (np.random.default_rng(2).permutation(len(log)), np.lexsort([log.actions, -log.rewards])):
-            assert told(certify(log.take(order), STAGES)) == told(made)
+            mixed = log.take(order)
+            assert certify(mixed, STAGES).to_json() == made.to_json()
+            assert pb.verify(made, mixed, STAGES).good
 
 
 def test_any_permutation_gives_the_same_certificate_by_sums():
@@ -188,8 +186,50 @@ def test_any_permutation_gives_the_same_certificate_by_sums():
     assert pb.verify(made, log, STAGES).good
     mixed = log.take(np.lexsort([log.actions, -log.rewards]))
     again = certify(LogSource(mixed), STAGES, engine=Scattered(3))
-    assert told(again, "digest") == told(made, "digest")
-    assert again.digest != made.digest  # of rows as they stand
+    assert again.to_json() == made.to_json()
+    assert pb.verify(made, mixed, STAGES).good
+    assert made.is_of(mixed)
+    other = replace(mixed, rewards=np.r_[1.0 - mixed.rewards[:1], mixed.rewards[1:]])
+    assert not pb.verify(made, other, STAGES).good
+    assert not made.is_of(other)
+
+
+def test_the_digest_by_content_depends_on_every_row_and_name():
+    log = rich(60)
+    words = row_digests(log)
+    told = {digest_by_content(log, words)}
+    for row in range(60):
+        changed = words.copy()
+        changed[row, row % 2] ^= np.uint64(1)
+        told.add(digest_by_content(log, changed))
+    names = ("other", *log.contexts.names[1:])
+    told.add(digest_by_content(replace(log, contexts=replace(log.contexts, names=names)), words))
+    assert len(told) == 62
+
+
+def test_a_change_along_the_file_is_a_remark_that_no_certificate_records():
+    log = coarse(700)
+    mixed = log.take(np.lexsort([log.actions, -log.rewards]))
+    assert certify(log, STAGES).along_file.found is False
+    made = certify(mixed, STAGES)
+    assert made.along_file.remark
+    assert made.told[0].describe().startswith("rows differ along the file")
+    verdict = pb.verify(certify(log, STAGES), mixed, STAGES)
+    assert verdict.good
+    assert any(line.startswith("rows differ along the file") for line in verdict.checked)
+
+
+def test_a_mismatch_is_an_alarm_in_any_order():
+    rng, log = np.random.default_rng(3), coarse(900)
+    kept = log.take(np.flatnonzero((log.actions == 0) | (rng.random(900) < 0.3)))
+    made = certify(kept, STAGES)
+    assert made.alarms
+    mixed = kept.take(rng.permutation(len(kept)))
+    assert certify(mixed, STAGES).to_json() == made.to_json()
+    hidden = replace(made, checks=certify(log, STAGES).checks)
+    for rows in (kept, mixed):
+        assert pb.verify(made, rows, STAGES).good
+        assert "does not tell of signs" in " ".join(pb.verify(hidden, rows, STAGES).faults)
 
 
 def test_a_round_of_each_row_is_that_in_memory():
@@ -262,7 +302,7 @@ def test_any_split_into_files_of_any_format_gives_the_same_order(tmp_path):
         for files in ("whole.csv", "part-*.parquet")
     )
     assert whole.by_content
-    assert told(parts, "digest") == told(whole, "digest")
+    assert parts.to_json() == whole.to_json()
     one, other = (pb.read_log(tmp_path / name, **how)[0] for name in ("whole.csv", "turned.parquet"))
     assert np.array_equal(np.sort(row_digests(one), axis=0), np.sort(row_digests(other), axis=0))
     assert np.array_equal(sorted_by_content(one).rewards, sorted_by_content(other).rewards)
@@ -302,7 +342,7 @@ def test_whoever_arranges_the_file_cannot_choose_what_is_certified(seeds, monkey
         honest, chosen = certify(log, "trees:depth=1"), certify(favoured(log, 0), "trees:depth=1")
         assert honest.policy.describe() == "always action 0"
         assert honest.certified_epsilon > 0.1
-        assert told(chosen) == told(honest)
+        assert chosen.to_json() == honest.to_json()
         with monkeypatch.context() as before:
             before.setattr(conventions, "sorted_by_content", shuffled_by_number)
             assert certify(favoured(log, 0), "trees:depth=1").certified_epsilon < 0.1  # a lie, or nothing is tested

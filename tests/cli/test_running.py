@@ -207,6 +207,12 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--certificate", "x.json", "--repeat", "2"], "leave out --repeat"),
         ([SMALL, "--algorithm", "coda-paper", "--solver", "bogus"], "solver must be ratio or fw-gd, got 'bogus'"),
         ([SMALL, "--algorithm", "rage", "--solver", "fw-gd"], "rage has no option 'solver'"),
+        ([SMALL, "--gain", "5%"], "name that action: --improve-on 0"),
+        ([SMALL, "--improve-on", "0", "--epsilon", "0.1"], "--epsilon is about ε; leave one of them out"),
+        ([SMALL, "--improve-on", "0", "--single"], "--single is about ε; leave one of them out"),
+        ([SMALL, "--improve-on", "0", "--against", "uniform"], "--against is about ε; leave one of them out"),
+        ([SMALL, "--improve-on", "9"], "improve_on, the number of an action, must be at most"),
+        ([SMALL, "--improve-on", "0", "--algorithm", "rage"], "rage does not stop by a proven gain"),
         ([SMALL, "--offline", "0"], "offline must be 1 or more, got 0"),
         (["hrad"], "did you mean 'hard'"),
         ([SMALL, "--policies", "tree"], "did you mean 'trees'"),
@@ -272,3 +278,25 @@ def test_a_run_that_goes_on_says_so(run, tmp_path):
     code, out, err = run(*options)
     assert (code, err) == (0, f"resuming after {before:,} samples\n")
     assert json.loads(out)["samples"] > before
+
+
+@pytest.mark.thorough
+def test_a_run_that_stops_by_a_gain_says_what_is_proven_and_verifies(run, tmp_path):
+    spec, files = "trivial:contexts=2,actions=2,gap=0.6", (tmp_path / "proof.json", tmp_path / "log.parquet")
+    asked = ("run", spec, "--improve-on", 1, "--gain", "10%")
+    code, out, _ = run(*asked, "--certificate", files[0], "--log", files[1])
+    words = " ".join(out.split())
+    assert code == 0
+    assert "stops by a proven gain over action 1" in words
+    assert "proven gain" in words
+    assert "more than action 1; and by itself" in words
+    code, out, _ = run("verify", *files)
+    assert code == 0
+    assert "the gains over control follow from the log" in " ".join(out.split())
+    code, out, _ = run(*asked, "--repeat", 2)
+    assert code == 0
+    assert "of those, wrong 0" in " ".join(out.split())
+    assert "least true gain over action 1" in " ".join(out.split())
+    code, out, _ = run("run", spec, "--improve-on", 0, "--max-samples", 250, "--json")
+    assert code == 3
+    assert json.loads(out)["proven_gain"] == 0

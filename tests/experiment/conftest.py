@@ -6,6 +6,7 @@ import pytest
 
 from pacbandits.certificate import Certificate
 from pacbandits.experiment.protocol import LateRule
+from pacbandits.experiment.webhooks import Webhook
 from tests.experiment.live import Played
 
 NOTED_ROW = 150
@@ -17,7 +18,8 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sealed")
     late = LateRule("window", window_seconds=86400 * 1.5)
     options = {"epsilon": 0.17, "holdout": 0.05, "late": late, "policies": "trees:depth=2"}
-    played = Played(folder / "e.db", options)
+    hooks = (Webhook("https://example.org/hook", secret="env:HOOK_SECRET"),)
+    played = Played(folder / "e.db", options, webhooks=hooks)
     played.day(NOTED_ROW, told=0.9)
     noted = played.experiment.seal().head
     for _ in range(20):

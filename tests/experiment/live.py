@@ -26,11 +26,13 @@ class Played:
     path: object
     options: dict = field(default_factory=dict)
     seed: int = 0
+    webhooks: tuple = ()
 
     def __post_init__(self):
         self.now = BEGUN
         self.rng = np.random.default_rng(self.seed)
-        self.experiment = Experiment.create(self.path, protocol(**self.options), clock=lambda: self.now)
+        made, clock = protocol(**self.options), lambda: self.now
+        self.experiment = Experiment.create(self.path, made, clock=clock, webhooks=self.webhooks)
 
     def day(self, people=200, *, told=1.0, guardrail=None, mean=mean_of):
         """A day on which so many come; told: the share whose reward is reported. What was assigned."""

@@ -16,6 +16,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment.assignment_records import Report, id_of, is_id, row_in
 from pacbandits.experiment.audit import audit, has_sealed_record, links_of, read_record
 from pacbandits.experiment.chain import BEGINNING, entry_bytes, linked, mark_of
+from pacbandits.experiment.database import spell
 from pacbandits.records.log_metadata import PackedText, pack_text, unpack_text
 from pacbandits.verifier import recompute as verify
 from tests.experiment.conftest import NOTED_ROW
@@ -307,3 +308,24 @@ def test_nothing_is_exported_before_somebody_came(tmp_path):
         Played(tmp_path / "e.db").experiment.export(io.BytesIO())
     with pytest.raises(InputError, match="no look 9"):
         Played(tmp_path / "f.db").experiment.export(io.BytesIO(), look=9)
+
+
+def _deliveries(database):
+    with database.engine.connect() as connection:
+        return connection.exec_driver_sql("SELECT * FROM webhook_deliveries").all()
+
+
+def test_a_certified_experiment_says_so_once_and_its_export_does_not_name_the_webhook(finished, export):
+    _, played, certificate, _ = finished
+    found = [row for row in _deliveries(played.experiment.database) if row.event == "certified"]
+    assert len(found) == 1
+    body = json.loads(found[0].body)
+    assert body["id"] == found[0].id
+    assert body["details"]["digest"] == certificate.to_json()["digest"]
+    assert body["text"] == f"Experiment checkout: certified: {body['details']['claim']}"
+    assert (found[0].state, found[0].due) == ("waiting", 0)
+    certified = [one for one in played.experiment.seal().entries if one["kind"] == "certified"]
+    assert spell(certified[0]["at"]) == body["at"]
+    told = export.read_bytes() + json.dumps(played.experiment.seal().to_json()).encode()
+    assert b"example.org" not in told
+    assert b"HOOK_SECRET" not in told

@@ -17,6 +17,7 @@ from pacbandits.experiment.database import Database, database_url
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.migrations import STEPS, bring_up_to_date
 from pacbandits.experiment.stored_rows import AssignmentRow, added_bytes, columns_of
+from pacbandits.experiment.webhooks import count_deliveries, webhooks_of
 from tests.experiment.cases import protocol
 from tests.service.postgres import postgres
 from tests.stored.make import FOLDER
@@ -25,6 +26,7 @@ STORED = FOLDER / "databases"  # dumps of databases: schema_N has taken N steps.
 HEADS = {
     1: "93054c60fc0a980d6bf8aa773b8c273f72e9f6eddb0188e7a3c8ad0d7da0becc",
     2: "da453567bcf2fd857a107d94cf1860a82ad3aefc467fd0c79d613104eada705a",
+    3: "8525dcbae5fa3c877c5e75dcb33c3e368fc48215691d2de5df203d3977c9d010",
 }
 VERSIONS = range(1, len(STEPS) + 1)
 PRETEND = "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'; CREATE INDEX by_at ON entries (at)"
@@ -94,6 +96,14 @@ def test_a_stored_experiment_goes_on_and_its_head_still_holds(tmp_path, version)
     assert found.faults == ()
     assert found.noted == found.records - 2
     assert found.head == experiment.seal().head
+
+
+def test_a_stored_webhook_is_told_later_of_what_waited_for_it(tmp_path):
+    database = Database(stored(tmp_path / "old.db", 3))
+    with database.reading() as connection:
+        [hook] = webhooks_of(connection, "checkout")
+        assert (hook.url, hook.secret, hook.events) == ("https://example.org/hook", "env:HOOK_SECRET", ("drift",))
+        assert count_deliveries(connection, experiment="checkout")["waiting"] == 1
 
 
 @pytest.mark.parametrize("version", [0, *VERSIONS])
@@ -203,8 +213,8 @@ patch("stored_rows", (
     f'    nonce: str = ""\\n    channel: {how} = "web"\\n\\n    def sealed(self, mark',
 ))
 patch("migrations", (
-    "(_STEP_1, _STEP_2)",
-    """(_STEP_1, _STEP_2, "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'")"""
+    "(_STEP_1, _STEP_2, _STEP_3)",
+    """(_STEP_1, _STEP_2, _STEP_3, "ALTER TABLE assignments ADD COLUMN channel TEXT NOT NULL DEFAULT 'web'")"""
 ))
 patch("assignments", (
     "                nonce=nonce,\\n",

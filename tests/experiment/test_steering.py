@@ -9,17 +9,21 @@ from datetime import timedelta
 
 import pytest
 
+from pacbandits import verify
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.certificate import LED
+from pacbandits.errors import InputError
 from pacbandits.experiment import steering as advancing
 from pacbandits.experiment import store
 from pacbandits.experiment.assignment_records import AssignmentRequest, Report
 from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.protocol import LateRule
+from pacbandits.experiment.protocol import ExperimentProtocol, LateRule
 from pacbandits.experiment.store import StoredExperiment
-from tests.experiment.cases import people
-from tests.experiment.live import Played
+from pacbandits.service.dashboard.sentences import headline
+from pacbandits.service.dashboard.status import JsonView
+from tests.experiment.cases import people, protocol
+from tests.experiment.live import Played, mean_of
 
 PERSON = {"age": 30, "country": "DE"}
 
@@ -183,3 +187,110 @@ def test_after_a_withdrawal_no_rule_that_may_use_the_action_is_shown(tmp_path):
     assert after["analysis"] == before["analysis"]
     played.day(100)
     assert played.advance()["policy"] is not None
+
+
+# Experiments that stop by a proven gain over their control.
+
+GAIN = {"stop": "gain", "control": "standard"}
+
+
+def test_what_stops_an_experiment_is_sealed():
+    made = protocol(**GAIN, gain=0.05)
+    told = made.to_json()
+    assert (told["stop"], told["gain"], told["standard"]) == ("gain", 0.05, "standard")
+    again = ExperimentProtocol.from_json(told, contexts=made.contexts)
+    assert (again.stop, again.gain, again.digest) == ("gain", 0.05, made.digest)
+    assert {"stop", "gain"} & set(protocol(control="standard").to_json()) == set()
+    assert protocol(stop="epsilon").digest == protocol().digest != protocol(**GAIN).digest
+    trial, _ = protocol(**GAIN, reward_range=(0, 50), epsilon=5, gain=10).trial()
+    assert (trial.improve_on, trial.gain) == (0, 0.2)
+    assert protocol().trial()[0].improve_on is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"stop": "gain"}, "name it as 'control'"),
+        ({"stop": "gian"}, "did you mean .gain."),
+        ({"gain": 0.1}, 'add stop = "gain", or leave it out'),
+        ({**GAIN, "gain": 1.0}, "gain must be"),
+        ({**GAIN, "gain": -0.1}, "gain must be"),
+        ({**GAIN, "algorithm": "coda:answer=single"}, "leave out single, or improve_on"),
+    ],
+)
+def test_a_stop_that_cannot_be_sealed_is_refused(options, said):
+    with pytest.raises(InputError, match=said):
+        protocol(**options)
+
+
+def test_a_control_cannot_be_withdrawn_where_gains_are_over_it():
+    with pytest.raises(InputError, match="'standard' is the control that gains are over, and cannot be withdrawn"):
+        protocol(**GAIN).trial(["standard"])
+    assert protocol(**GAIN).trial(["discount"])[0].improve_on == 0
+
+
+def stopped_by_gain(path, *, days=14, mean=mean_of, **options):
+    """Play an experiment until it stops by a gain; return it with the statuses after each day."""
+    played, statuses = Played(path, GAIN | options), []
+    while len(statuses) < days and (not statuses or statuses[-1]["state"] == "collecting"):
+        played.day(350, mean=mean)
+        statuses.append(played.advance())
+    return played, statuses
+
+
+@pytest.mark.thorough
+def test_an_experiment_stops_by_a_gain_that_verifies_and_is_audited(tmp_path):
+    played, statuses = stopped_by_gain(tmp_path / "e.db")
+    claim, result = statuses[-1]["claim"], played.experiment.result()
+    assert statuses[-1]["state"] == "certified"
+    assert claim["certified"]
+    assert result.certified
+    assert 0 < claim["proven_gain"] <= 0.35
+    assert not any(one["claim"] and one["claim"]["certified"] for one in statuses[:-1])
+    assert headline(JsonView(statuses[-1])).startswith("Proven: ")
+    assert "more a person than “standard”" in headline(JsonView(statuses[-1]))
+    assert "No gain over “standard” is proven yet" in headline(JsonView(statuses[0]))
+    played.day(50)
+    played.experiment.advance(at_once=True)
+    assert played.experiment.result().look == result.look
+    played.experiment.export(tmp_path / "record.parquet")
+    record, policies = read_record(tmp_path / "record.parquet"), played.experiment.protocol.policy_class
+    made = Certificate.from_json({k: v for k, v in result.certificate.items() if k != "class"}, policies)
+    assert verify(made, made.of(record.log), policies).good
+    found = audit(record, made)
+    assert found.good
+    assert any("sealed class, control and guardrails" in words for words in found.checked)
+    other = replace(made, delta=made.delta / 2)
+    assert not any("sealed class" in words for words in audit(record, other).checked)
+
+
+@pytest.mark.thorough
+def test_a_gain_with_a_violated_guardrail_or_of_a_withdrawn_action_stops_nothing(tmp_path):
+    played, statuses = stopped_by_gain(
+        tmp_path / "e.db", days=3, mean=lambda action, _: 0.9 if action == "discount" else 0.1
+    )
+    assert statuses[-1]["state"] == "certified"
+    played.experiment.withdraw("discount", "harm")
+    assert played.experiment.result().policy is None
+    played.day(400, mean=lambda *_: 0.1)
+    status = played.advance()
+    assert status["state"] == "collecting"
+    assert "discount" not in (status["claim"] or {"words": ""})["words"]
+    harmful = Played(tmp_path / "f.db", GAIN | {"metrics": ["returned"], "guardrails": ["returned <= control + 0.1"]})
+    for _ in range(3):
+        rng, contexts = harmful.rng, [{"age": int(harmful.rng.integers(18, 80)), "country": "DE"} for _ in range(400)]
+        given = harmful.experiment.assign_many([AssignmentRequest(None, one) for one in contexts])
+        harmful.experiment.record_many(
+            [
+                Report(
+                    one.id,
+                    float(rng.random() < (0.1 if one.action == "standard" else 0.9)),
+                    metrics={"returned": 0.0 if one.action == "standard" else 1.0},
+                )
+                for one in given
+            ]
+        )
+        harmful.now += timedelta(days=1)
+        status = harmful.advance()
+    assert status["claim"]["proven_gain"] is None
+    assert status["state"] == "collecting"

@@ -36,6 +36,7 @@ LEADERS = "certificate/test_leaders.py::test_"
 LED = "certificate/test_led_ville.py::test_no_expert_grows_rich_whoever_leads"
 STARTS = "certificate/test_starts.py::test_"
 GAINS = "certificate/test_gains.py::test_"
+STOPPING = "trials/test_stopping_by_gain.py::test_"
 PLANS = "cli/test_analysis_plans.py::test_"
 SHARED_STARTS = "certificate/test_led_ville.py::test_all_starts_of_a_single_policy_share_what_there_is"
 MADE = f"{LEADERS}a_certificate_is_its_definition_and_verify_finds_the_same"
@@ -201,10 +202,24 @@ THRESHOLDS = (
         f"{BLOCKS}scores_are_unbiased_given_the_past_over_all_arrangements_of_a_block",
     ),
     Mutant(
+        "what a certificate says of the split depends on the order of the file",
+        "certificate/certify.py",
+        "look_by_content(read.early)",
+        "look_by_content(read.watched)",
+        "certificate/test_content_order.py::test_any_permutation_of_a_log_gives_the_same_certificate",
+    ),
+    Mutant(
+        "the digest of rows by content leaves the last row out",
+        "engines/local.py",
+        "digest((told, words.view(np.int64)))",
+        "digest((told, words[:-1].view(np.int64)))",
+        "certificate/test_content_order.py::test_the_digest_by_content_depends_on_every_row_and_name",
+    ),
+    Mutant(
         "drift along rows in the order of time is a remark",
         "certificate/alarms.py",
-        "remark=shuffled and drift.by_rows and drift.found",
-        "remark=drift.by_rows and drift.found",
+        "look_along_file(log, needed=needed) if shuffled else look_for_drift(log, needed=needed)",
+        "look_along_file(log, needed=needed)",
         "certificate/test_alarms.py::test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs",
     ),
     Mutant(
@@ -315,8 +330,8 @@ THRESHOLDS = (
     Mutant(
         "by sums, verify takes the order of the file",
         "verifier/order.py",
-        "order = place_by_digest(words_of_rows(",
-        "order = np.arange(n)\n    _ = place_by_digest(words_of_rows(",
+        "order = place_by_digest(words)\n",
+        "order = np.arange(n)\n",
         f"{CONTENT}verify_derives_the_order_again_and_refuses_any_other[threads]",
     ),
     Mutant(
@@ -662,6 +677,41 @@ PAST = (
         "return best if best is not None and best.low > 0 else None",
         "return best if best is not None and best.estimate > 0 else None",
         f"{GAINS}one_policy_is_recommended_certified_and_exported",
+    ),
+    Mutant(
+        "a trial stops by an estimated gain",
+        "trials/trial.py",
+        "return one is not None and one.low >= self._least_gain(state)",
+        "return found is not None and any(each.estimate > self._least_gain(state) for each in found.candidates)",
+        f"{STOPPING}a_run_stops_at_the_first_analysis_that_proves_a_gain",
+    ),
+    Mutant(
+        "a trial does not wait for the gain that was asked for",
+        "trials/trial.py",
+        "return one is not None and one.low >= self._least_gain(state)",
+        "return one is not None",
+        f"{STOPPING}a_gain_asked_for_is_waited_for",
+    ),
+    Mutant(
+        "a withdrawn action is a candidate",
+        "certificate/certify.py",
+        "not (limited or learnt.policies.withdrawn)",
+        "not limited",
+        "experiment/test_steering.py::test_a_gain_with_a_violated_guardrail_or_of_a_withdrawn_action_stops_nothing",
+    ),
+    Mutant(
+        "interim analyses of a gain predict otherwise than its certificate",
+        "trials/trial.py",
+        "if state.log is None and self.model is None:",
+        "if False:",
+        f"{STOPPING}a_run_stops_at_the_first_analysis_that_proves_a_gain",
+    ),
+    Mutant(
+        "interim analyses of a gain have more δ than its certificate",
+        "certificate/certify.py",
+        "return prove_gain(read, learnt, leaders, control, request, delta=request.delta, model=model)",
+        "return prove_gain(read, learnt, leaders, control, request, delta=min(2.0 * request.delta, 0.9), model=model)",
+        f"{STOPPING}a_run_stops_at_the_first_analysis_that_proves_a_gain",
     ),
     Mutant(
         "gains are not compared with control",

@@ -18,7 +18,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import worker
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.heartbeats import beat, end, heartbeats
+from pacbandits.experiment.worker import beat, end, heartbeats
 from pacbandits.service import parts as watching
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.parts import PartWatch

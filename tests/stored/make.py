@@ -67,8 +67,8 @@ def store_certificates(folder: Path) -> None:
     from tests.fuzz.genuine import play as experiment
 
     log = people()
-    log.write(folder / "by_content.parquet")
-    pb.save_certificate(folder / "by_content.json", by_sums(log), pb.Trivial(8, 3))
+    log.write(folder / "in_any_order.parquet")
+    pb.save_certificate(folder / "in_any_order.json", by_sums(log), pb.Trivial(8, 3))
     written = {"machine": platform.machine(), **facts()}
     (folder / "facts.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     for name in ("trees", "crossed", "realizable list", "asymptotic"):
@@ -147,6 +147,7 @@ def main() -> None:
 
 def store_database(folder: Path) -> str:
     """Write a small SQLite database of the present schema and PostgreSQL's tables, as SQL; the head of its chain."""
+    from pacbandits.experiment import webhooks
     from pacbandits.experiment.migrations import SCHEMA, STEPS, statements_of
     from tests.experiment.live import Played
 
@@ -162,6 +163,11 @@ def store_database(folder: Path) -> str:
         played.advance()
         played.experiment.withdraw("free shipping", "out of stock")
         played.day(10)
+        with played.experiment.database.writing("checkout") as (connection, standing):
+            hook = webhooks.Webhook("https://example.org/hook", ("drift",), secret="env:HOOK_SECRET")
+            webhooks.add_webhooks(connection, "checkout", [hook], at=standing.seen_until)
+            told: dict[str, Any] = {"cause": "", "at": standing.seen_until, "details": {}, "rehearsal": False}
+            webhooks.queue(connection, "checkout", "drift", words="signs of drift", **told)
         head = played.experiment.seal().head
         played.experiment.close()
         connection = sqlite3.connect(Path(place) / "e.db")

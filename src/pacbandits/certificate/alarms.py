@@ -8,6 +8,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate.check import (
+    DRIFT,
     FIRST_BATCH_ROWS,
     MAX_ACTIONS,
     MAX_PAIRS,
@@ -208,9 +209,27 @@ def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE, shuffled: bool = F
     """
     rate = number(false_alarms, name="false_alarms", above=0, below=1, wanted="lie strictly between 0 and 1")
     needed = alarm_threshold(rate)
-    drift = look_for_drift(log, needed=needed)
-    drift = replace(drift, remark=shuffled and drift.by_rows and drift.found)
+    drift = look_along_file(log, needed=needed) if shuffled else look_for_drift(log, needed=needed)
     return drift, look_at_ratio(log, needed=needed)
+
+
+def look_along_file(log: Log, *, needed: float = alarm_threshold(FALSE_ALARM_RATE)) -> AssumptionCheck:
+    """Test whether rows that a proof shuffles change along their file; a change is a remark."""
+    drift = look_for_drift(log, needed=needed)
+    return replace(drift, remark=drift.by_rows and drift.found)
+
+
+ORDER_IS_FREE = "rows count in an order by their contents, whatever their order in the file"
+
+
+def look_by_content(early: Log, *, false_alarms: float = FALSE_ALARM_RATE) -> tuple[AssumptionCheck, ...]:
+    """Test the assumptions on rows in the order of their contents: the same results for any order of the file.
+
+    Drift needs an order in time, and is not tested. early: the rows, or the first of them, numbered by block.
+    """
+    needed = alarm_threshold(number(false_alarms, name="false_alarms", above=0, below=1))
+    rows = replace(early, rounds=np.zeros(len(early), dtype=np.int64))
+    return AssumptionCheck(DRIFT, 0.0, needed, "", ORDER_IS_FREE), look_at_ratio(rows, needed=needed)
 
 
 # A certificate assumes that contexts and rewards are drawn independently from one distribution, and actions with the
@@ -220,4 +239,13 @@ def look(log: Log, *, false_alarms: float = FALSE_ALARM_RATE, shuffled: bool = F
 # may test after every round, for ever, on logs collected in any adaptive way.
 
 
-__all__ = ["FALSE_ALARM_RATE", "AssumptionCheck", "alarm_words", "by_gravity", "look"]
+__all__ = [
+    "FALSE_ALARM_RATE",
+    "ORDER_IS_FREE",
+    "AssumptionCheck",
+    "alarm_words",
+    "by_gravity",
+    "look",
+    "look_along_file",
+    "look_by_content",
+]

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.alarms import look
+from pacbandits.certificate.alarms import look, look_along_file, look_by_content
 from pacbandits.certificate.certificate import ORDERED, SHUFFLED
 from pacbandits.certificate.choosing import least_gap
 from pacbandits.certificate.claim import (
@@ -375,6 +375,7 @@ def certify_asymptotically(
         progress=listener(progress),
     )
     found = certified_distances(drawn, sum_scores(rivals, scores.gaps(own)[0]), delta=delta)
+    by_content = shuffled and not says(log.remarks, COUNTED)
     return AsymptoticCertificate(
         policy=chosen,
         epsilon=asked,
@@ -396,10 +397,11 @@ def certify_asymptotically(
         exact=policies.exact,
         ordered=blocks is not log,
         shuffled=shuffled,
-        by_content=shuffled and not says(log.remarks, COUNTED),
+        by_content=by_content,
         learning=learning,
         remarks=(*log.assumed, *_rarely_played(log)),
-        checks=look(log, shuffled=shuffled),
+        checks=look_by_content(blocks) if by_content else look(log, shuffled=shuffled),
+        along_file=look_along_file(log) if by_content else None,
     )
 
 

@@ -23,12 +23,13 @@ from pacbandits.certificate.claim import (
     rounded_down,
     rounded_up,
 )
+from pacbandits.certificate.content_order import order_items, row_digests
 from pacbandits.certificate.conventions import rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.summed.limits import RELEASED_LIMITS, RowLimits
 from pacbandits.engines.base import LogSource
-from pacbandits.engines.local import digest_source
+from pacbandits.engines.local import CONTENT_DIGEST, digest_by_content, digest_source
 from pacbandits.errors import InputError, plain
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
@@ -470,6 +471,9 @@ class Certificate(Claim):
     def _is_of(self, log: Log) -> bool:
         """Return whether the certificate was made from exactly these rows."""
         if self.summed:
+            if self.digest.startswith(CONTENT_DIGEST):
+                words = row_digests(log)
+                return digest_by_content(log, words[order_items(words)]) == self.digest
             return digest_source(LogSource(log)) == self.digest
         if self.ordered and log.known is not None:  # altered: late rewards exclude blocks
             return False

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import IntArray
-from pacbandits.certificate.alarms import look
+from pacbandits.certificate.alarms import look, look_along_file, look_by_content
 from pacbandits.certificate.certificate import MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate, Improvement
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
@@ -357,7 +357,11 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         if found >= unit or (made.certified and found >= made.epsilon):
             break
         made = make(found)
-    made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
+    if made.by_content:
+        along_file = look_along_file(read.watched)
+        made = replace(made, checks=look_by_content(read.early), along_file=along_file)
+    else:
+        made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
     made = made if model is None else made.with_remarks(MODEL_GIVEN)
     whole = CertifiedLog(made, policies, read, model)
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)
@@ -380,10 +384,25 @@ def prove_gain(
 ) -> Improvement | None:
     """Bound the gains of the rule that leads, and of one action for everybody if the class allows that."""
     candidates, limited = {RULE: leaders}, learnt.learning is not None and learnt.learning.restricted
-    if learnt.policies.budget == math.inf and not limited:
+    if learnt.policies.budget == math.inf and not (limited or learnt.policies.withdrawn):
         candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=model, single=request.single)
     rails, spared = request.guardrails, learnt.spared
     return improve_on(read, control, candidates, delta=delta, spared=spared, model=model, guardrails=rails)
+
+
+def improve_by_rounds(
+    read: LogSurvey, learnt: LearntClass, request: Request, *, model: RewardModel
+) -> Improvement | None:
+    """Return the gains that `certify_survey` proves of these rows, and nothing else; None if no candidate has led.
+
+    Of a log with rounds they hold at all analyses together, so that a trial may stop by them: the first rounds of a
+    longer log have the same leaders, predictions and stakes, and so the same wealth.
+    """
+    control = action_number(request.control, read.watched, of="--control")
+    leaders = read.lay_out(learnt, model=model, single=request.single, led=True, always=True).leaders
+    if control is None or leaders is None:
+        return None
+    return prove_gain(read, learnt, leaders, control, request, delta=request.delta, model=model)
 
 
 def foresee_gain(log: Log, request: Request) -> Improvement | None:
@@ -392,12 +411,7 @@ def foresee_gain(log: Log, request: Request) -> Improvement | None:
     The reward model lacks its slow part, which moves bounds by a few hundredths of their distance: this is for plans.
     """
     read, learnt = _survey_log(log, request, tell=silent)
-    control = action_number(request.control, log, of="--control")
-    model = lighter(first_model(read.early))
-    leaders = read.lay_out(learnt, model=model, single=request.single, led=True, always=True).leaders
-    if control is None or leaders is None:
-        return None
-    return prove_gain(read, learnt, leaders, control, request, delta=request.delta, model=model)
+    return improve_by_rounds(read, learnt, request, model=lighter(first_model(read.early)))
 
 
 def evaluate(

@@ -80,6 +80,7 @@ class Claim(Displayed, ABC):
     class_digest: of the policy class; None for a class without a description in JSON.
     remarks: further assumptions, in words.
     checks: the results of testing the assumptions on the log.
+    along_file: the look for drift along the file of rows that count in another order: a remark, not recorded.
     action_names (A,): the names of the actions; None if they are only numbered.
     reward_range: the smallest and the largest possible reward; distances are in its units.
     dates: the columns of dates and times that features were made from.
@@ -100,6 +101,7 @@ class Claim(Displayed, ABC):
     class_digest: str | None = None
     remarks: tuple[str, ...] = ()
     checks: tuple[AssumptionCheck, ...] = ()
+    along_file: AssumptionCheck | None = None
     action_names: tuple[str, ...] | None = None
     reward_range: tuple[float, float] = UNIT_RANGE
     dates: tuple[str, ...] = ()
@@ -215,6 +217,13 @@ class Claim(Displayed, ABC):
             "reward_range": list(self.reward_range),
             "dates": list(self.dates),
         }
+
+    @property
+    def told(self) -> tuple[AssumptionCheck, ...]:
+        """The checks for a reader: for rows that count in another order, the look along the file instead of none."""
+        if self.along_file is None:
+            return self.checks
+        return (self.along_file, *(check for check in self.checks if check.kind != self.along_file.kind))
 
     def with_remarks(self, *words: str) -> Self:
         """Return the same claim with further assumptions."""

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, special
-from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
+from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look, look_along_file
 from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_SHUFFLED, Certificate, basic_assumptions
 from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.leaders import NOBODY, Leaders
@@ -414,6 +414,8 @@ def measure_policy(
     None if the rows give no bound. delta: the probability that each interval is wrong (default: the certificate's).
     """
     c, counts, by_round = certificate, rows.counts, rows.rows_by_round
+    if c.by_content and c.along_file is None:  # read from a file
+        c = replace(c, along_file=look_along_file(rows.watched))
     used = model_from_json(c.model) if model is None else check_model(model)
     wrong = c.delta if delta is None else check_delta(delta)
     part, slack, log_size = part_of_policy(c, counts), 0.0, 0.0 if c.leaders is not None else c.log_size
@@ -436,7 +438,7 @@ def measure_policy(
         part,
         shuffled=c.shuffled,
         assumptions=c.assumptions,
-        checks=c.checks,
+        checks=c.told,
         measured_by=rows_words(by_round[decided.counted].sum(), by_round.sum(), led=c.leaders is not None),
         constant=constant_action(c.policy),
     )

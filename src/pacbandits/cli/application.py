@@ -83,6 +83,7 @@ def _leave_unwritten(error: OSError) -> None:
     sys.exit(BAD_INPUT)
 
 
-for _one in (*app.registered_commands, *_experiments.experiments.registered_commands):
-    if _one.callback is not None:
-        _one.callback = _ending_well(_one.callback)
+for _group in (app, _experiments.experiments, _experiments.webhooks):
+    for _one in _group.registered_commands:
+        if _one.callback is not None:
+            _one.callback = _ending_well(_one.callback)

@@ -33,6 +33,7 @@ from pacbandits.cli.log_options import (
     Ages,
     Block,
     Clip,
+    Connection,
     Engine,
     Features,
     LeastPropensity,
@@ -44,6 +45,7 @@ from pacbandits.cli.log_options import (
     RewardRange,
     Scheduler,
     Split,
+    Sql,
     Time,
     TimeFormat,
     Unit,
@@ -51,6 +53,7 @@ from pacbandits.cli.log_options import (
     Workers,
     check_engine,
     open_engine,
+    open_sources,
     read_contexts,
     reading_options,
 )
@@ -391,7 +394,7 @@ DEFAULT_EPSILON = 0.05  # of --asymptotic
 def certify_log(
     context: typer.Context,
     log: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             show_default=False,
             help="The data of the test, in CSV or Parquet; several files are read one after the other and may be "
@@ -399,9 +402,13 @@ def certify_log(
             "the logged action) or [cyan]propensities[/] (lists) or [cyan]propensity_0[/], [cyan]propensity_1[/], … "
             "(of all actions), optionally [cyan]round[/], [cyan]repeats[/], [cyan]context_id[/]; all other columns "
             "are features. Also read: Vowpal Wabbit dsjson lines, Open Bandit feedback (.npz), and [cyan]actg175[/], "
-            "a past clinical trial.",
+            "a past clinical trial. Or a URL: of a table, [cyan]duckdb:///shop.db?table=test[/] or "
+            "[cyan]postgresql://user@host/shop?table=test[/]; of files, [cyan]s3://bucket/logs/*.parquet[/] "
+            "([cyan]gs://[/], [cyan]abfs://[/]).",
         ),
     ] = None,
+    sql: Sql = None,
+    connection: Connection = None,
     action: ActionColumn = None,
     reward: RewardColumn = None,
     split: Split = None,
@@ -545,6 +552,8 @@ def certify_log(
     pacbandits certify test.csv --max-treated 0.3 --control none --never "email: age <= 25" --contexts customers.csv
     pacbandits certify logs/2026-*/*.parquet --policies trees:depth=2 --epsilon 0.01
     pacbandits certify s.parquet --engine dask --scheduler tcp://head:8786
+    pacbandits certify "duckdb:///shop.db?table=test" --action variant --reward bought --split uniform
+    pacbandits certify --sql "select * from test where country = 'DE'" --connection postgresql://ann@db.example.org/shop
     pacbandits certify decisions.dsjson --action _tag
     pacbandits certify feedback.npz --position 0
     pacbandits certify --write-plan plan.json --action variant --reward bought --split uniform --control none
@@ -553,6 +562,7 @@ def certify_log(
     from pacbandits.analysis import analyse, is_streamed
     from pacbandits.confidence import check_delta
     from pacbandits.planning.plan_files import load_any_plan
+    from pacbandits.progress import heard_by
     from pacbandits.report import certificate_document
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
@@ -573,7 +583,7 @@ def certify_log(
     planned = None if plan is None or fixed is not None else load_any_plan(plan)
     if fixed is not None:
         fixed.check_not_contradicted(context)
-    _check_contexts(contexts, log or [])
+    _check_contexts(contexts, [Path(one) for one in log or []])
     reading, request = question_of(context.params)
     if fixed is not None:
         fixed.check_contexts(request.contexts)
@@ -581,20 +591,31 @@ def certify_log(
         check_output(write_plan)
         write_analysis_plan(write_plan, context.params, request.contexts)
         return
-    if not log:
+    if not log and sql is None:
         raise InputError("the log is missing: pacbandits certify LOG …; only --write-plan needs none")
     digest = None if fixed is None else fixed.digest
     if asymptotic:
-        certify_approximately(
-            log, reading, request, draws=draws, seed=seed, certificate=certificate, digest=digest, as_json=as_json
-        )
+        with open_sources(log, sql, connection) as local:
+            certify_approximately(
+                local.paths,
+                local.reading(reading, ordered=request.ordered),
+                request,
+                draws=draws,
+                seed=seed,
+                certificate=certificate,
+                digest=digest,
+                as_json=as_json,
+            )
         return
     with status() as tell:
         with ExitStack() as stack:
-            who = None
-            if is_streamed(log, reading, engine=engine, epsilon=epsilon):
+            stack.enter_context(heard_by(tell))
+            local, who = stack.enter_context(open_sources(log, sql, connection)), None
+            reading = local.reading(reading, ordered=request.ordered)
+            if is_streamed(local.paths, reading, engine=engine, epsilon=epsilon):
                 who = stack.enter_context(open_engine(engine or "stream", scheduler=scheduler, workers=workers))
-            result = analyse(log, reading, request, engine=who, progress=tell, notice=partial(say, err=True))
+            result = analyse(local.paths, reading, request, engine=who, progress=tell, notice=partial(say, err=True))
+            result = result if local.name is None else replace(result, source=local.name)
         tell("computing values and gains")
         summary = result.summary(proof=None if certificate is None else certificate.name)
     made = result.certificate

@@ -14,6 +14,7 @@ from pacbandits.cli.log_options import (
     ActionColumn,
     Block,
     Clip,
+    Connection,
     Engine,
     Metrics,
     Order,
@@ -22,6 +23,7 @@ from pacbandits.cli.log_options import (
     RewardRange,
     Scheduler,
     Split,
+    Sql,
     Time,
     TimeFormat,
     Unit,
@@ -31,6 +33,7 @@ from pacbandits.cli.log_options import (
     open_engine,
     open_log,
     open_proof,
+    open_sources,
     reading_options,
 )
 from pacbandits.errors import InputError, close_to, plain
@@ -49,9 +52,15 @@ def evaluate_policy(
         ),
     ],
     log: Annotated[
-        list[Path],
-        typer.Argument(help="The log of an experiment, the certificate's own or another; or its several files."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            show_default=False,
+            help="The log of an experiment, the certificate's own or another; or its several files; or a URL, as "
+            "certify.",
+        ),
+    ] = None,
+    sql: Sql = None,
+    connection: Connection = None,
     control: Annotated[
         str | None, typer.Option(help="Action to compare with, by name (default: the best single action).")
     ] = None,
@@ -118,41 +127,43 @@ def evaluate_policy(
         metrics=metric or (),
     )
     check_engine(engine, scheduler=scheduler, workers=workers)
-    ordered, before = time is not None, {name: value for name, value in given.items() if name != "metrics"}
-    with status() as tell, heard_by(tell):
-        if is_streamed(log, given, engine=engine, epsilon=None) and not policy.startswith(COLUMN):
-            _check_policy(policy)
-            proof = open_proof(Path(policy), log[0])
-            with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
-                files = proof.files(log, reading=given)
-                with closing(files):
-                    read = files.head
-                    told = proof.reading.get("metrics", ())
-                    worth, own = measure_claim(
-                        proof.certificate, files, metrics=told, delta=delta, ordered=False, engine=who
-                    )
-                if metric and not own:
-                    with closing(proof.files(log, reading=before)) as files:
-                        check_were_no_features(proof.certificate, files, told)
-            words, given = proof.certificate.words, {**proof.reading, **given}
-        elif policy.startswith(COLUMN):
-            _check_one(log, engine)
-            read = open_log(log[0], given)
+    ordered = time is not None
+    with status() as tell, heard_by(tell), open_sources(log, sql, connection) as local:
+        paths = local.paths
+        streamed = is_streamed(paths, given, engine=engine, epsilon=None)
+        if policy.startswith(COLUMN):
+            _check_one(paths, engine)
+            given = local.reading(given)
+            read = open_log(paths[0], given)
             names = read.action_names or tuple(str(number) for number in range(read.n_actions))
             tell("computing values and gains")
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
         else:
             _check_policy(policy)
-            proof = _with_present_metrics(open_proof(Path(policy), log[0]), log[0])
-            read = open_log(log[0], given, proof=proof)
-            tell("computing values and gains")
-            told = proof.reading.get("metrics", ())
-            worth, own = measure_claim(proof.certificate, read, metrics=told, delta=delta, ordered=ordered)
-            if metric and not own:
-                check_were_no_features(proof.certificate, open_log(log[0], before, proof=proof), told)
-            words = proof.certificate.words
-            given = {**proof.reading, **given}
+            proof = open_proof(Path(policy), paths[0])
+            given = local.reading(given, also=proof.reading)
+            before = {name: value for name, value in given.items() if name != "metrics"}
+            if streamed:
+                with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
+                    told = proof.reading.get("metrics", ())
+                    with closing(proof.files(paths, reading=given)) as files:
+                        read = files.head
+                        worth, own = measure_claim(
+                            proof.certificate, files, metrics=told, delta=delta, ordered=False, engine=who
+                        )
+                    if metric and not own:
+                        with closing(proof.files(paths, reading=before)) as files:
+                            check_were_no_features(proof.certificate, files, told)
+            else:
+                proof = _with_present_metrics(proof, paths[0], local.shown(paths[0]))
+                read = open_log(paths[0], given, proof=proof)
+                tell("computing values and gains")
+                told = proof.reading.get("metrics", ())
+                worth, own = measure_claim(proof.certificate, read, metrics=told, delta=delta, ordered=ordered)
+                if metric and not own:
+                    check_were_no_features(proof.certificate, open_log(paths[0], before, proof=proof), told)
+            words, given = proof.certificate.words, {**proof.reading, **given}
     if worth is None:
         raise InputError(
             "the value of this policy cannot be estimated from the log it was chosen with; use another log"
@@ -170,8 +181,11 @@ def evaluate_policy(
         raise typer.Exit(PARTIAL)
 
 
-def _with_present_metrics(proof: Proof, log: Path) -> Proof:
-    """Return the certificate without metrics whose columns another log lacks, and say so on standard error."""
+def _with_present_metrics(proof: Proof, log: Path, name: str) -> Proof:
+    """Return the certificate without metrics whose columns another log lacks, and say so on standard error.
+
+    name: of the log in messages.
+    """
     from pacbandits.logs.readers import LOG_FORMATS
     from pacbandits.records.metrics import read_metrics
     from pacbandits.records.parquet import read_table, suffix
@@ -186,8 +200,8 @@ def _with_present_metrics(proof: Proof, log: Path) -> Proof:
     here = [metric for metric in listed if all(column.name in table.columns for column in metric.columns)]
     for metric in listed:
         if metric not in here:
-            name = plain(metric.name)
-            say(f"note: {log} lacks a column of '{name}', a metric of the certificate, which is left out", err=True)
+            what = plain(metric.name)
+            say(f"note: {name} lacks a column of '{what}', a metric of the certificate, which is left out", err=True)
     rest = {name: value for name, value in proof.reading.items() if name != "metrics"}
     return replace(proof, reading=rest | ({"metrics": [metric.to_json() for metric in here]} if here else {}))
 

@@ -27,6 +27,13 @@ experiments = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(experiments)
+webhooks = typer.Typer(
+    name="webhooks",
+    help="Webhooks of an experiment, which are told when it is certified, paused by its guardrail, or in doubt.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+experiments.add_typer(webhooks)
 
 Name = Annotated[str, typer.Argument(help="Name of the experiment.")]
 DatabaseAt = Annotated[
@@ -67,16 +74,17 @@ def create(
     pacbandits experiment create checkout.toml --database postgresql://shop@db/experiments[/]
     """
     from pacbandits.experiment.experiment import Experiment
-    from pacbandits.experiment.protocol_files import read_protocol_with_remarks
+    from pacbandits.experiment.protocol_files import read_protocol_webhooks, read_protocol_with_remarks
     from pacbandits.report.experiment_report import facts_document
 
     with status() as tell:
         tell("reading")
         made, remarks = read_protocol_with_remarks(protocol)
+        hooks = read_protocol_webhooks(protocol)
         if rehearsal:
             made = replace(made, name=f"{made.name}{REHEARSAL}", rehearsal=True)
         tell("designing the first round")
-        with Experiment.create(database, made) as experiment:
+        with Experiment.create(database, made, webhooks=hooks) as experiment:
             seal, figures = experiment.seal(), experiment.status().to_json()
     for words in remarks:
         say(f"{protocol}: {one_line(words)}", err=True)
@@ -90,6 +98,7 @@ def create(
         ("asked", f"a policy of {made.words} within {made.epsilon:g} of the best, δ = {made.delta:g}"),
         ("rewards", f"from {made.reward_range[0]:g} to {made.reward_range[1]:g}; {made.late.describe()}"),
         ("first round", f"{figures['round']['planned']:,} people"),
+        *(("webhook", f"{one.shown}: {', '.join(one.events)}") for one in hooks),
         ("protocol", made.digest),
         ("seal", seal.head),
     ]
@@ -143,16 +152,23 @@ def show_status(
 def advance(name: Name, database: DatabaseAt = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """Do the pending work and run an interim analysis now, e.g. from a nightly job if no service is running.
 
+    Webhooks are told of what comes of it.
+
     [dim]Example:
     pacbandits experiment advance checkout[/]
     """
+    from pacbandits.experiment.webhooks import AT_ONCE, deliver_due
     from pacbandits.report.experiment_report import status_document
 
     with status() as tell, _open(database, name) as experiment:
-        tell("analysing the data")
-        while experiment.advance():
-            tell("designing")
-        experiment.advance(at_once=True)
+        try:
+            tell("analysing the data")
+            while experiment.advance():
+                tell("designing")
+            experiment.advance(at_once=True)
+        finally:  # a failed analysis is an event, too
+            while deliver_due(experiment.database, experiment=name) == AT_ONCE:
+                tell("delivering webhooks")
         figures = experiment.status().to_json()
     if as_json:
         print_json(figures)
@@ -402,6 +418,134 @@ def note_restore(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATA
     with _open(database, name) as experiment:
         experiment.note_restore(reason)
     say(f"the event log of {name} says that it was restored")
+
+
+WebhookId = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `webhooks list` shows it.")]
+
+
+@webhooks.command("list")
+def list_webhooks(
+    name: Name, database: DatabaseAt = DEFAULT_DATABASE, read_only: ReadOnly = False, as_json: AsJson = False
+) -> None:
+    """List the webhooks of an experiment, and how their deliveries ended. Of URLs, only the host is shown.
+
+    [dim]Example:
+    pacbandits experiment webhooks list checkout[/]
+    """
+    from pacbandits.experiment import webhooks as hooks
+    from pacbandits.report.experiment_report import webhooks_document
+
+    with _open(database, name, read_only=read_only) as experiment, experiment.database.reading() as connection:
+        found = hooks.list_webhooks(connection, name)
+    if as_json:
+        print_json(found)
+    elif found:
+        show(webhooks_document(found))
+    else:
+        say(f"{name} has no webhook; pacbandits experiment webhooks add makes one")
+
+
+@webhooks.command("add")
+def add_webhook(
+    name: Name,
+    url: Annotated[
+        str,
+        typer.Argument(help="An http(s) URL; or [cyan]env:NAME[/] or [cyan]file:PATH[/], where the worker finds it."),
+    ],
+    secret: Annotated[
+        str,
+        typer.Option(
+            metavar="env:NAME|file:PATH", help="Where the worker process finds the key of signatures; it is not stored."
+        ),
+    ] = "",
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An event: certified, paused_by_guardrail, sample_ratio_mismatch, drift or analysis_failed. "
+            "Give it several times for several; all by default."
+        ),
+    ] = None,
+    slack: Annotated[
+        bool, typer.Option("--slack", help='Send {"text": …}, as Slack expects it; needs no secret.')
+    ] = False,
+    database: DatabaseAt = DEFAULT_DATABASE,
+) -> None:
+    """Add a webhook to an experiment. This does not change its protocol.
+
+    [dim]Examples:
+    pacbandits experiment webhooks add checkout https://example.org/hook --secret env:HOOK_SECRET
+    pacbandits experiment webhooks add checkout env:SLACK_URL --slack --event certified --event drift[/]
+    """
+    from pacbandits.experiment import webhooks as hooks
+
+    here = Path.cwd()
+    made = hooks.Webhook(
+        hooks.absolute(url, folder=here),
+        tuple(event) if event else hooks.EVENTS,
+        hooks.absolute(secret, folder=here),
+        "slack" if slack else "json",
+    )
+    with _open(database, name) as experiment, experiment.database.writing(name) as (connection, _):
+        ids = hooks.add_webhooks(connection, name, [made], at=experiment.database.now(connection))
+    say(f"{name} has a webhook {ids[0]}; to try it: pacbandits experiment webhooks test {name} {ids[0]}")
+
+
+@webhooks.command("remove")
+def remove_webhook(name: Name, id: WebhookId, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Remove a webhook, and what it was not told of yet.
+
+    [dim]Example:
+    pacbandits experiment webhooks remove checkout 5f0c2a91[/]
+    """
+    from pacbandits.experiment import webhooks as hooks
+
+    with _open(database, name) as experiment, experiment.database.writing(name) as (connection, _):
+        hooks.remove_webhooks(connection, name, id)
+    say(f"the webhook {plain(id)} of {name} is removed")
+
+
+@webhooks.command("test")
+def try_webhook(
+    name: Name,
+    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Its id; all of the experiment by default.")] = None,
+    database: DatabaseAt = DEFAULT_DATABASE,
+) -> None:
+    """Send an event of the kind "test" now, once, from this process, and say how that ended.
+
+    Environment variables and files are those of this process; the worker
+    process must have them, too.
+
+    [dim]Example:
+    pacbandits experiment webhooks test checkout[/]
+    """
+    from pacbandits.experiment import webhooks as hooks
+
+    with _open(database, name) as experiment:
+        with experiment.database.reading() as connection:
+            found = hooks.webhooks_of(connection, name) if id is None else [hooks.find_webhook(connection, name, id)]
+        if not found:
+            raise InputError(f"'{plain(name)}' has no webhook; pacbandits experiment webhooks add makes one")
+        failed = 0
+        for one in found:
+            words = hooks.send_test(one, name, at=experiment.database.clock(), rehearsal=experiment.protocol.rehearsal)
+            failed += bool(words)
+            say(f"{one.id} {one.shown}: {words or 'delivered'}")
+    if failed:
+        raise typer.Exit(1)
+
+
+@webhooks.command("retry")
+def retry_webhooks(name: Name, database: DatabaseAt = DEFAULT_DATABASE) -> None:
+    """Deliver what waits or was given up, at once; by the worker process.
+
+    [dim]Example:
+    pacbandits experiment webhooks retry checkout[/]
+    """
+    from pacbandits.experiment import webhooks as hooks
+
+    with _open(database, name) as experiment:
+        count = hooks.try_again(experiment.database, name)
+    say(f"{count:,} deliveries of {name} are due now")
 
 
 def _open(database: str, name: str, *, read_only: bool = False) -> Experiment:

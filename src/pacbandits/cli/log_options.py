@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pacbandits.engines import base
     from pacbandits.engines.dask import DaskEngine
+    from pacbandits.logs.readers import LocalFiles
     from pacbandits.logs.reading_options import Reading
     from pacbandits.proofs import Proof
     from pacbandits.records import Contexts, Log
@@ -148,6 +149,51 @@ Metrics = Annotated[
     ),
 ]
 Position = Annotated[int | None, typer.Option(help="The position to analyse, if Open Bandit feedback has several.")]
+Sql = Annotated[
+    str | None,
+    typer.Option(
+        "--sql",
+        metavar="QUERY",
+        help="Read the rows of this query, from the database of [cyan]--connection[/], in the place of a file. Rows "
+        "keep the order of an ORDER BY at its end; without one they have no order.",
+    ),
+]
+Connection = Annotated[
+    str | None,
+    typer.Option(
+        "--connection",
+        metavar="URL",
+        envvar="PACBANDITS_CONNECTION",
+        show_envvar=True,
+        help="The database of [cyan]--sql[/]: [cyan]duckdb:///shop.db[/] (a file here; "
+        "[cyan]duckdb:////data/shop.db[/] from the root on), [cyan]duckdb://[/] (none, for queries of files), or [cyan]postgresql://user@host/shop[/].",
+    ),
+]
+
+
+def open_sources(
+    names: list[str] | None, sql: str | None = None, connection: str | None = None
+) -> AbstractContextManager[LocalFiles]:
+    """Return a context of files to read: those that are named, or copies of URLs or of a query's rows."""
+    from pacbandits.logs.readers import as_remote, local_copies
+
+    if sql is None:
+        if not names:
+            raise InputError("the log is missing: name its file or URL, or give --sql and --connection")
+        return local_copies(list(names))
+    if names:
+        raise InputError(f"--sql and {plain(names[0])} both name rows to read; leave one of them out")
+    if connection is None:
+        raise InputError("--sql needs the database; add --connection duckdb:///shop.db or postgresql://user@host/shop")
+    if not sql.strip():
+        raise InputError("--sql is empty; write a query such as 'select * from test'")
+    remote = as_remote(connection, sql=sql)
+    if remote is None:
+        raise InputError(
+            f"--connection '{plain(connection)}' is not the URL of a database; write duckdb:///{plain(connection)}, or "
+            "postgresql://user@host/shop"
+        )
+    return local_copies([remote])
 
 
 def open_log(log: Path, reading: dict[str, Any], *, proof: Proof | None = None) -> Log:
@@ -177,16 +223,16 @@ def open_proof(certificate: Path, log: Path | None) -> Proof:
     return load_certificate(certificate)
 
 
-def read_contexts(path: Path, **columns: Any) -> Contexts:
+def read_contexts(path: Path, *, name: str | None = None, **columns: Any) -> Contexts:
     """Return the contexts in a file; remarks on how it was read go to standard error.
 
-    columns: which are features, as in `Contexts.read_with_remarks`.
+    name: of the file in messages. columns: which are features, as in `Contexts.read_with_remarks`.
     """
     from pacbandits.records import Contexts
 
     contexts, remarks = Contexts.read_with_remarks(path, **columns)
     for words in remarks:
-        say(f"{path}: {one_line(words)}", err=True)
+        say(f"{name or path}: {one_line(words)}", err=True)
     return contexts
 
 

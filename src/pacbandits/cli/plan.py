@@ -24,6 +24,7 @@ from pacbandits.cli.log_options import (
     check_engine,
     open_log,
     open_players,
+    open_sources,
     read_contexts,
     reading_options,
 )
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
 @app.command("plan")
 def plan_trial(
     people: Annotated[
-        Path,
+        str,
         typer.Argument(
             help="Past contexts, in Parquet or CSV: one row per person, one column per feature. Or the log of a "
-            "pilot, with [cyan]--action[/] and [cyan]--reward[/]."
+            "pilot, with [cyan]--action[/] and [cyan]--reward[/]. Or the URL of such a table or file, as of certify."
         ),
     ],
     actions: Annotated[int | None, typer.Option(help="Number of actions.")] = None,
@@ -200,6 +201,7 @@ def plan_trial(
     from pacbandits.planning import Limits, plan
     from pacbandits.planning.plan_files import answer_to_json
     from pacbandits.planning.study_plan import refine
+    from pacbandits.progress import heard_by
     from pacbandits.report.plan_report import plan_summary
 
     check_engine(engine, scheduler=scheduler, workers=workers, known=PLAYERS)
@@ -238,11 +240,14 @@ def plan_trial(
     )
     with status() as tell:
         tell("reading")
-        if pilot:
-            ends = given.pop("reward_range", None)
-            source = open_pilot(people, reading | ({} if ends is None else {"reward_range": ends}))
-        else:
-            source = read_contexts(people, **reading)
+        with heard_by(tell), open_sources([people]) as local:
+            path = local.paths[0]
+            name = local.shown(path)
+            if pilot:
+                ends = given.pop("reward_range", None)
+                source = open_pilot(path, reading | ({} if ends is None else {"reward_range": ends}), name=name)
+            else:
+                source = read_contexts(path, name=name, **reading)
         if control is not None:
             given["control"] = control_of(control, source)
         if improve_on is not None:
@@ -252,7 +257,7 @@ def plan_trial(
         if "power" in given and "improve_on" not in given:
             raise InputError("--power is for a plan to prove a gain; add --improve-on control, or leave it out")
         told_of: dict[str, Any] = {
-            "source": str(people),
+            "source": name,
             "deadline": None if by is None else positive(by, name="--by"),
         }
         gain = None
@@ -341,8 +346,11 @@ def told(scenarios: Path | None, **options: Any) -> dict[str, Any]:
     return given
 
 
-def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
-    """Return the log of a pilot; without propensities, the actions' shares are used, as a plan proves nothing."""
+def open_pilot(path: Path, reading: dict[str, Any], *, name: str) -> Log:
+    """Return the log of a pilot; without propensities, the actions' shares are used, as a plan proves nothing.
+
+    name: of the file in messages.
+    """
     import numpy as np
 
     try:
@@ -352,7 +360,7 @@ def open_pilot(path: Path, reading: dict[str, Any]) -> Log:
             raise
     log = open_log(path, reading | {"split": "uniform"})
     shares = np.bincount(log.actions, weights=log.repeats, minlength=log.n_actions) / log.repeats.sum()
-    say(f"{path}: assumed to be randomised with the shares of actions that it has; if not, pass --split", err=True)
+    say(f"{name}: assumed to be randomised with the shares of actions that it has; if not, pass --split", err=True)
     return replace(log, propensities=np.tile(shares, (len(log), 1)))
 
 

@@ -66,6 +66,22 @@ def run(
             help="Error probability δ, between 0 and 1 (default: 0.05, or the plan's).",
         ),
     ] = None,
+    improve_on: Annotated[
+        int | None,
+        typer.Option(
+            metavar="ACTION",
+            help="Stop as soon as a gain over this action, today's practice, is proven, instead of by ε; its number, "
+            "from 0. Ends after 200,000 interactions without one, unless --max-samples is given.",
+        ),
+    ] = None,
+    gain: Annotated[
+        float | None,
+        typer.Option(
+            parser=as_rate,
+            metavar="RATE",
+            help="With --improve-on: the smallest proven gain to stop at (default: any above 0).",
+        ),
+    ] = None,
     scenario: Annotated[
         str | None,
         typer.Option(help="With a plan: the scenario to simulate (default: drawn at random)."),
@@ -130,6 +146,7 @@ def run(
     pacbandits run trees:actions=8 --algorithm coda-paper --max-samples 1000000
     pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial.state
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05
+    pacbandits run trees:actions=8 --improve-on 0 --certificate proof.json --log log.parquet
     pacbandits run plan.json --scenario segments[/]
     """
     from pacbandits.algorithms import find_algorithm, list_profiles, options_of, profile_of
@@ -148,6 +165,13 @@ def run(
         raise InputError("--engine dask is for many runs at once; add their number: --repeat 20")
     if workers is not None and engine != "dask":
         raise InputError("--workers needs --engine dask; add it, or leave out --workers")
+    if gain is not None and improve_on is None:
+        raise InputError("--gain is over today's practice; name that action: --improve-on 0")
+    if improve_on is not None:
+        unused = (("--epsilon", epsilon), ("--against", against), ("--figure", figure), ("--single", single or None))
+        for name, value in unused:
+            if value is not None:
+                raise InputError(f"--improve-on stops by a proven gain, and {name} is about ε; leave one of them out")
     planned, loaded = _load(problem, scenario, seed=seed)
     asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
     epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta
@@ -172,7 +196,7 @@ def run(
             raise InputError(f"{name} must be {least} or more, got {count}")
     chosen = loaded.policies if policies is None else load_policies_for(policies, loaded)
     asked: dict[str, Any] = {
-        "epsilon": epsilon,
+        "epsilon": epsilon if improve_on is None else None,
         "delta": delta,
         "max_samples": max_samples,
         "offline_contexts": offline,
@@ -189,7 +213,7 @@ def run(
     names = [""] if repeat_ == 1 else [f"run {i + 1} of {repeat_}" for i in range(repeat_)]
     with _watch(names if against is None else [algorithm, against], epsilon=epsilon) as watch:
         with open_players(engine, scheduler=scheduler, workers=workers) as players:
-            given = {"algorithm": algorithm, "state": state, **asked, **options}
+            given = {"algorithm": algorithm, "state": state, "improve_on": improve_on, "gain": gain, **asked, **options}
             runs = repeat(loaded, chosen, runs=repeat_, seed=seed, engine=players, watch=watch, **given)
         first = runs[0]
         if certificate is not None and first.certificate is not None:
@@ -276,7 +300,9 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
             furthest = max(furthest, stage.run + _share(stage, epsilon))
             which = f"{names[stage.run]}, " if names[stage.run] else ""
             of, fact = f" of {stage.rounds}", f"best so far {_cut(stage.policy, 20)}"
-            if stage.certified_epsilon is not None:  # a trial does not know its number of rounds
+            if stage.proven_gain is not None:
+                of, fact = "", f"proven gain {stage.proven_gain:+.3g}" if stage.proven_gain > -1 else "no gain bounded"
+            elif stage.certified_epsilon is not None:  # a trial does not know its number of rounds
                 of, fact = "", f"certified ε {rounded_up(stage.certified_epsilon):.3g}"
             where, facts = f"{which}round {stage.round_number}{of}", f"{stage.samples:,} samples, {fact}"
             room = screen.width - len(where) - BAR - len(facts) - len("0:00:00") - 4
@@ -288,6 +314,8 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
 
 def _share(stage: Stage, epsilon: float) -> float:
     """Return the share of a run that is done: of its rounds, or of the way from 1 to ε on a logarithmic scale."""
+    if stage.proven_gain is not None:  # the time to prove a gain is unknown
+        return 0.0
     if stage.certified_epsilon is None:
         return max(stage.round_number - 1, 0) / max(stage.rounds, 1)
     if epsilon >= 1:

@@ -13,16 +13,19 @@ from pacbandits.cli.console import PARTIAL, app, print_json, show, status
 from pacbandits.cli.log_options import (
     Actions,
     Clip,
+    Connection,
     Engine,
     LeastPropensity,
     Position,
     RewardRange,
     Scheduler,
+    Sql,
     Workers,
     check_engine,
     open_engine,
     open_log,
     open_proof,
+    open_sources,
     read_contexts,
     reading_options,
 )
@@ -41,7 +44,14 @@ if TYPE_CHECKING:
 @app.command("verify")
 def verify_certificate(
     certificate: Annotated[Path, typer.Argument(help="A certificate written by run or certify.")],
-    log: Annotated[list[Path], typer.Argument(help="The log it was made from; or its several files, in order.")],
+    log: Annotated[
+        list[str] | None,
+        typer.Argument(
+            show_default=False, help="The log it was made from; or its several files, in order; or a URL, as certify."
+        ),
+    ] = None,
+    sql: Sql = None,
+    connection: Connection = None,
     actions: Actions = None,
     least_propensity: LeastPropensity = None,
     reward_range: RewardRange = None,
@@ -116,23 +126,24 @@ def verify_certificate(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
     )
     check_engine(engine, scheduler=scheduler, workers=workers)
-    proof = open_proof(certificate, log[0])
+    proof = open_proof(certificate, Path(log[0]) if log else None)
     made = proof.certificate
     check_is_proof(made)
     known = proof.contexts(contexts, read=read_contexts)
-    with status() as tell, heard_by(tell):
-        if is_streamed(log, {**proof.reading, **reading}, engine=engine, epsilon=made.epsilon) and is_summed(made):
+    with status() as tell, heard_by(tell), open_sources(log, sql, connection) as local:
+        paths = local.paths
+        if is_streamed(paths, {**proof.reading, **reading}, engine=engine, epsilon=made.epsilon) and is_summed(made):
             with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
-                read, verdict = verify_files(proof, log, reading, engine=who, known=known, expected=policies)
+                read, verdict = verify_files(proof, paths, reading, engine=who, known=known, expected=policies)
         else:
-            _check_one(log, engine)
-            read = open_log(log[0], reading, proof=proof)
+            _check_one(paths, engine)
+            read = open_log(paths[0], reading, proof=proof)
             tell("computing every score again")
             verdict = recheck(made, read, proof.policies, contexts=known)
             if policies is not None:
                 verdict = check_expected(verdict, proof, read, policies, contexts=known)
-    verdict = check_plan(verdict, proof, read, plan)
-    record = audit_export(log[0], proof, read, head=head, contexts=known)
+        verdict = check_plan(verdict, proof, read, plan)
+        record = audit_export(paths[0], proof, read, head=head, contexts=known)
     if record is not None:
         verdict = record.joined(verdict)
     left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
@@ -203,6 +214,8 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
     if MODEL_GIVEN in c.remarks or not c.by_rule:
         yield "the certificate was not made by certify with its own reward model, as a plan asks for"
     for name in dict.fromkeys((*planned, *reading)):
+        if name == "source" or (name == "order" and "source" in reading):
+            continue  # where the rows are is no part of the question; a table of a database has no order
         if name != "dropped" and planned.get(name) != reading.get(name):  # told of by `check_plan`
             had = " and ".join(
                 "nothing" if one is None else plain(one) for one in (planned.get(name), reading.get(name))
@@ -306,6 +319,8 @@ def as_read(reading: Mapping[str, Any]) -> str:
 
     words: list[str] = []
     for name, value in reading.items():
+        if name == "source":
+            continue
         if isinstance(value, dict):
             words.append(f"{option_of(name)} (of {count_of(len(cast(dict[str, object], value)), 'block')})")
             continue
@@ -327,4 +342,5 @@ def as_read(reading: Mapping[str, Any]) -> str:
                 between.join(f"{one:g}" if isinstance(one, float) else str(one) for one in given),
             )
         words.append(flag if value is True else f"{flag} {plain(listed)}")
-    return "read with " + " ".join(words)
+    said = (f"read from {plain(reading['source'], most=300)}",) if "source" in reading else ()
+    return ", ".join((*said, *(("read with " + " ".join(words),) if words else ())))

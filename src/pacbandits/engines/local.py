@@ -17,7 +17,7 @@ from pacbandits.compiled import cores, over_cores, using_cores
 from pacbandits.engines.base import ROWS_PER_BLOCK, Aggregation, Engine, LogSource, Source, Sums, add_to, count_blocks
 from pacbandits.progress import hearer
 from pacbandits.records import Log
-from pacbandits.records.log import digest_log
+from pacbandits.records.log import digest, digest_log
 
 # Progress messages of a sum over rows, with the time left.
 
@@ -224,3 +224,18 @@ def whole_digest(blocks: np.ndarray[tuple[int, int], np.dtype[np.int64]], *, n_r
     """Return the digest of all rows from the digests (blocks, 4) of their blocks."""
     head = f"{n_rows} rows in blocks of {ROWS_PER_BLOCK}".encode()
     return hashlib.sha256(head + blocks.astype("<i8").tobytes()).hexdigest()
+
+
+CONTENT_DIGEST = "content:"  # what the digest of rows in the order of their contents begins with
+
+
+def digest_by_content(head: Log, words: NDArray[np.uint64]) -> str:
+    """Return the digest of rows that is the same for every order of theirs.
+
+    head: some of the rows. words (n, 2): the digests of all rows, in the order of their contents.
+    """
+    of = head.contexts
+    columns = sorted((name, labels is not None) for name, labels in zip(of.names, of.categories, strict=True))
+    metrics = [metric.to_json() for metric in head.metrics]
+    told = repr((len(words), head.n_actions, columns, of.ids is not None, metrics))
+    return CONTENT_DIGEST + digest((told, words.view(np.int64)))

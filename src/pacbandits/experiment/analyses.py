@@ -412,7 +412,8 @@ def find_out(snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
     start = trial.start(policies, protocol.contexts)
     if withdrawn:
         rounds = leaders_again(trial, policies, protocol.contexts, rounds, log)
-    return Found(snapshot, trial, policies, catch_up(trial, start, rounds, log), withdrawn)
+    state = catch_up(trial, start, rounds, log, guardrails=protocol.guardrails)
+    return Found(snapshot, trial, policies, state, withdrawn)
 
 
 @dataclass(frozen=True)
@@ -467,18 +468,22 @@ def look_at(found: Found, *, at: int) -> Look:
     # With the class's spec in the certificate, a verifier can rebuild the class from the contexts.
     learning = None if found.withdrawn else protocol.learning
     certificate = None if state is None else state.certificate
-    certificate = None if certificate is None else replace(certificate, checks=checks, learning=learning)
+    if certificate is not None:  # one by the rule of `certify` names its class as one that was given
+        certificate = replace(certificate, checks=checks, learning=None if certificate.by_rule else learning)
     worth = None
     if certificate is not None and log is not None and not log.awaited.all():
         worth = measure_worth(certificate, log)
     policy = None if certificate is None else certificate.policy
     a_day = people_a_day(snapshot.rows.at[snapshot.counted], now=at)
-    to_go = look_forward(certificate, log, found.policies, a_day=a_day, plan=protocol.plan)
+    if found.trial.improve_on is None:
+        to_go = look_forward(certificate, log, found.policies, a_day=a_day, plan=protocol.plan)
+    else:
+        to_go = _gain_to_go(found, a_day=a_day)
     leaves = () if policy is None or drawn is None else leaves_of(likeliest(policy), drawn, protocol.actions)
     return Look(
         snapshot_at=snapshot.at,
         samples=0 if log is None else log.samples,
-        claim=None if certificate is None else _claim(certificate, at=at, round_number=len(snapshot.rounds) - 1),
+        claim=None if certificate is None else _claim(found, certificate, at=at),
         to_go=None if to_go is None else to_go.to_json(),
         value=None if worth is None else _value(protocol, worth),
         arms=_arms(protocol, drawn, log, withdrawn=found.withdrawn),
@@ -491,10 +496,25 @@ def look_at(found: Found, *, at: int) -> Look:
     )
 
 
-def _claim(certificate: Certificate, *, at: int, round_number: int) -> Json:
-    """Return the claim as JSON."""
+def _gain_to_go(found: Found, *, a_day: float | None) -> ToGo | None:
+    """Estimate the data still needed to prove a gain; None before there are bounds."""
+    if found.state is None or found.state.improvement is None:
+        return None
+    more = 0.0 if found.state.finished else found.trial.missing_for_gain(found.state)
+    if not math.isfinite(more):
+        return ToGo(None, None, None, None)
+    return ToGo(round(more), None if a_day is None else more / a_day, None, None)
+
+
+def _claim(found: Found, certificate: Certificate, *, at: int) -> Json:
+    """Return the claim as JSON; certified: whether what the protocol stops by is proven."""
+    done, improvement = certificate.certified, certificate.improvement
+    if found.trial.improve_on is not None:
+        done = found.state is not None and found.state.finished
+    best = None if improvement is None else improvement.recommended
     return {
-        "certified": certificate.certified,
+        "certified": done,
+        **({} if improvement is None else {"proven_gain": None if best is None else best.low}),
         "certified_epsilon": certificate.certified_epsilon,
         "epsilon": certificate.epsilon,
         "delta": certificate.delta,
@@ -505,7 +525,7 @@ def _claim(certificate: Certificate, *, at: int, round_number: int) -> Json:
         "alarms": list(certificate.alarms),
         "words": certificate.words,
         "at": spell(at),
-        "round": round_number,
+        "round": len(found.snapshot.rounds) - 1,
     }
 
 

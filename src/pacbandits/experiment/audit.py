@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import comb
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from pacbandits.algorithms import make_algorithm
 from pacbandits.arrays import BoolArray, IntArray, as_read, special
-from pacbandits.certificate.certificate import ASSUMPTIONS, BETS_FIXED, CAP_SHARE, LED, ROUNDS, Certificate, Improvement
+from pacbandits.certificate.certificate import (
+    ASSUMPTIONS,
+    BETS_FIXED,
+    CAP_SHARE,
+    LED,
+    MODEL_GIVEN,
+    ROUNDS,
+    Certificate,
+    Improvement,
+)
 from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
@@ -53,8 +61,7 @@ def wrong_certificate(
     log: the rows it is about. contexts: those of the protocol, by which leaders are derived again after a withdrawal.
     """
     c, faults = certificate, list[str]()
-    n, k = terms.policies.n_actions, len(terms.withdrawn)
-    part = 0.9 if k == 0 else 0.1 * 0.5**k / comb(n, k)
+    k, part = len(terms.withdrawn), terms.delta_part
     low, high = terms.reward_range
     if not abs(c.delta - part * terms.protocol.number("delta")) <= 1e-12:
         faults.append(
@@ -288,6 +295,8 @@ def audit(
             known = contexts if record.contexts is None else record.contexts
             wrong, trusted = wrong_certificate(certificate.of(record.log), terms, certificate, known)
             found += wrong
+        of_gain = certificate is not None and not of_trial and certificate.improvement is not None and terms.by_gain
+        sealed = of_gain and certificate is not None and _is_sealed(certificate, terms)
     except InputError as error:
         return Audit((f"the record cannot be read: {error}",), last, count, ())
     if found:
@@ -315,8 +324,14 @@ def audit(
     trusted.append(NOBODY_NOTED if noted is None else NOTED)
     if terms.metrics:
         checked.append("metrics were reported with the rewards, as the protocol lists them")
-    if certificate is not None and certificate.improvement is not None and _are_sealed(certificate.improvement, terms):
+    named = certificate is not None and certificate.improvement is not None
+    if named and certificate is not None and (sealed or _are_sealed(certificate.improvement, terms)):
         checked.append(SEALED_NAMES)
+    if sealed:
+        checked.append(
+            "the certificate is of the sealed class, control and guardrails, at its part of the sealed delta"
+        )
+        shown += (FIXED, CLASS_GIVEN)
     if certificate is not None and of_trial:
         shown += (
             SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
@@ -330,8 +345,20 @@ def audit(
     return Audit((), last, count, tuple(checked), noted, shown, tuple(trusted))
 
 
-def _are_sealed(improvement: Improvement, terms: SealedTerms) -> bool:
+def _is_sealed(c: Certificate, terms: SealedTerms) -> bool:
+    """Return whether a certificate by rule is the one by which an experiment stops that is to prove a gain."""
+    assert c.improvement is not None
+    own = {read_guardrail(one.spelt) for one in c.improvement.guardrails}
+    names = c.improvement.control == terms.standard and own == set(terms.guardrails)
+    policies = without(terms.policies, terms.withdrawn) if terms.withdrawn else terms.policies
+    same = c.learning is None and MODEL_GIVEN not in c.remarks and digest_class(policies) == c.class_digest
+    return names and same and abs(c.delta - terms.delta_part * terms.protocol.number("delta")) <= 1e-12
+
+
+def _are_sealed(improvement: Improvement | None, terms: SealedTerms) -> bool:
     """Return whether the control and the guardrails of a certificate are those of a protocol that has guardrails."""
+    if improvement is None:
+        return False
     own = {read_guardrail(one.spelt) for one in improvement.guardrails}
     return improvement.control == terms.standard and own == set(terms.guardrails) != set()
 

@@ -22,10 +22,12 @@ from pacbandits.experiment.migrations import bring_up_to_date, check_up_to_date
 from pacbandits.experiment.stored_rows import (
     AnalysisRow,
     AssignmentRow,
+    DeliveryRow,
     EntryRow,
     ExperimentRow,
     OutcomeRow,
     Standing,
+    WebhookRow,
     columns_of,
 )
 from pacbandits.experiment.stored_rows import spell as spell
@@ -65,6 +67,13 @@ outcomes = table_of(
 )
 entries = table_of("entries", EntryRow)
 looks = table_of("looks", AnalysisRow)
+webhooks = table_of("webhooks", WebhookRow)
+webhook_deliveries = table_of(
+    "webhook_deliveries",
+    DeliveryRow,
+    sa.Index("webhook_deliveries_by_cause", "webhook", "event", "cause", unique=True),
+    sa.Index("webhook_deliveries_due", "state", "due"),
+)
 
 # Keys of the service (`pacbandits.service.access`). experiment: '' for the admin key, which is valid for all.
 # withdrawn: 1 for a revoked key. expires: in microseconds; 0 for never. origins: of browsers that may use it.
@@ -100,7 +109,7 @@ service_sessions = sa.Table(
     sa.Column("until", sa.BigInteger, nullable=False),
 )
 
-# Signs of life of servers and workers (`pacbandits.experiment.heartbeats`).
+# Signs of life of servers and workers (`pacbandits.experiment.worker`).
 service_heartbeats = sa.Table(
     "service_heartbeats",
     metadata,

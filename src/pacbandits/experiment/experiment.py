@@ -51,6 +51,7 @@ from pacbandits.experiment.store import (
     pack_contexts,
 )
 from pacbandits.experiment.stored_rows import ExperimentRow, Standing
+from pacbandits.experiment.webhooks import Webhook, add_webhooks, queue_failure, remove_webhooks
 from pacbandits.logs.readers import arrow_table
 from pacbandits.records import Design, likeliest
 from pacbandits.schema import Json
@@ -81,12 +82,18 @@ class Experiment:
 
     @classmethod
     def create(
-        cls, database: str | Path | Database, protocol: ExperimentProtocol, *, clock: Clock | None = None
+        cls,
+        database: str | Path | Database,
+        protocol: ExperimentProtocol,
+        *,
+        clock: Clock | None = None,
+        webhooks: Sequence[Webhook] = (),
     ) -> Experiment:
         """Create an experiment with this protocol, which never changes again, and open its first round.
 
         database: an SQLite file, created if missing, or a URL `postgresql://…`.
         clock: returns the time; by default the database's clock, so that several servers agree.
+        webhooks: receivers of its events; no part of the protocol.
 
         Raises:
             AlreadyThere: If an experiment with that name exists.
@@ -132,6 +139,7 @@ class Experiment:
                 transaction.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
                 transaction.open_round(first)
                 transaction.close()
+                add_webhooks(connection, protocol.name, webhooks, at=at)
         except exc.IntegrityError:
             raise AlreadyThere(
                 f"there is an experiment '{plain(protocol.name)}' already; protocols never change: take another name"
@@ -213,7 +221,13 @@ class Experiment:
         Return whether anything was done. A service calls this continuously, in a worker process.
         at_once: analyse now, however few data are new.
         """
-        return self._advancer.advance(at=self._now(), at_once=at_once)
+        try:
+            return self._advancer.advance(at=self._now(), at_once=at_once)
+        except exc.SQLAlchemyError:
+            raise
+        except Exception as error:
+            queue_failure(self.database, self.name, error, rehearsal=self.protocol.rehearsal)
+            raise
 
     def pause(self, reason: str, *, by: str = "") -> None:
         """Accept no new units until `resume`; with sticky visits, known units still get their action.
@@ -320,6 +334,7 @@ def delete_experiment(database: str | Path | Database, name: str) -> None:
         connection.execute(sa.delete(tables.service_sessions).where(tables.service_sessions.c.key.in_(held)))
         for table in (tables.service_keys, tables.assignments, tables.outcomes, tables.entries, tables.looks):
             connection.execute(sa.delete(table).where(table.c.experiment == name))
+        remove_webhooks(connection, name)
         for table in (tables.standings, tables.experiments):
             connection.execute(sa.delete(table).where(table.c.name == name))
         connection.execute(sa.insert(tables.deleted_experiments), {"name": name, "at": base.now(connection)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pacbandits.checks import path_of, texts
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.chain import MARK_BYTES, digest_published
 from pacbandits.experiment.draws import DRAWINGS
-from pacbandits.experiment.protocol import REHEARSED, LateRule, spell_remarks
+from pacbandits.experiment.protocol import REHEARSED, STOP_RULES, LateRule, spell_remarks
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
 from pacbandits.experiment.stored_rows import (
     EXPORTED,
@@ -328,6 +329,17 @@ class SealedTerms:
     def withdrawn(self) -> tuple[int, ...]:
         """Return the indices of withdrawn actions."""
         return tuple(sorted(action for _, action in self.withdrawals))
+
+    @property
+    def delta_part(self) -> float:
+        """Return the share of δ for the set of withdrawn actions."""
+        n, k = self.policies.n_actions, len(self.withdrawn)
+        return 0.9 if k == 0 else 0.1 * 0.5**k / comb(n, k)
+
+    @property
+    def by_gain(self) -> bool:
+        """Return whether the experiment stops by a proven gain over the standard action."""
+        return "stop" in self.protocol and self.protocol.one_of("stop", STOP_RULES) == "gain"
 
     @property
     def standard(self) -> int:

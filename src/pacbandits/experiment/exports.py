@@ -17,10 +17,12 @@ from pacbandits.experiment.chain import MARK_BYTES
 from pacbandits.experiment.database import Connection, Row, spell
 from pacbandits.experiment.exported_record import FORMAT, contexts_to_json
 from pacbandits.experiment.extra import sqlalchemy as sa
+from pacbandits.experiment.protocol import StopRule
 from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.store import STOPPED, History, Snapshot, StoredExperiment
 from pacbandits.experiment.stored_rows import EXPORTED, REWARD, Outcomes, Standing, outcome_kinds
+from pacbandits.experiment.webhooks import count_deliveries, webhooks_of
 from pacbandits.progress import Displayed
 from pacbandits.records import parquet
 from pacbandits.records.log import NOT_IN, UNIT_RANGE
@@ -95,10 +97,12 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
     with stored.reading() as connection:
         standing = stored.standing(connection)
         now = stored.rounds(connection)[standing.round]
-        last, best = _last_look(connection, stored.name), best_look(connection, standing)
+        last, best = _last_look(connection, stored.name), best_look(connection, standing, stop=stored.protocol.stop)
         curve = _curve(connection, stored.name)
         entries = events_in(connection, stored.name, most=MAX_EVENTS)
         missing = missed.count(connection, at, rows=standing.rows)
+        hooks = {"count": len(webhooks_of(connection, stored.name))}
+        hooks |= count_deliveries(connection, experiment=stored.name, now=at)
     claim = None if best is None else json.loads(best.body)["claim"]
     found: Json = {} if last is None else json.loads(last.body)
     withdrawn = json.loads(standing.withdrawn)
@@ -128,6 +132,8 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         "holdout": p.holdout,
         "standard": p.standard,
         "guardrails": [one.spelt for one in p.guardrails],
+        "stop": p.stop,
+        "gain": p.gain,
         "algorithm": p.algorithm,
         "policies": p.words,
         "round": {
@@ -146,6 +152,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         "curve": curve,
         **{name: found.get(name) for name in OF_A_LOOK},
         "events": entries,
+        "webhooks": hooks,
         "seal": {"head": bytes(standing.head).hex(), "entries": int(standing.sequence), "protocol": p.digest},
     }
     if figures["health"] is not None and assigned:
@@ -165,14 +172,14 @@ def read_result(stored: StoredExperiment) -> ExperimentResult:
     """Return the best claim so far."""
     with stored.reading() as connection:
         standing = stored.standing(connection)
-        best = best_look(connection, standing)
+        best = best_look(connection, standing, stop=stored.protocol.stop)
     if best is None:
         return ExperimentResult(stored.name, standing.state, False, None, None, None, None, None)
     claim, certificate = json.loads(best.body)["claim"], json.loads(best.certificate)
     return ExperimentResult(
         name=stored.name,
         state=standing.state,
-        certified=bool(certificate["certified"]),
+        certified=bool(claim["certified"]),
         promise=claim["promise"],
         policy=certificate["policy"],
         words=certificate["words"],
@@ -182,9 +189,10 @@ def read_result(stored: StoredExperiment) -> ExperimentResult:
     )
 
 
-def best_look(connection: Connection, standing: Standing) -> Row | None:
+def best_look(connection: Connection, standing: Standing, *, stop: StopRule) -> Row | None:
     """Return the analysis with the smallest certified ε for the actions now left; None if there is none.
 
+    If the experiment stops by a gain, that is the analysis by which it was certified, and before that the last one.
     Earlier claims about policies that use a withdrawn action remain true, but those policies should not be played.
     """
     t = tables.looks.c
@@ -192,7 +200,13 @@ def best_look(connection: Connection, standing: Standing) -> Row | None:
     query = sa.select(tables.looks).where(
         t.experiment == standing.name, t.certificate.is_not(None), t.withdrawn == gone
     )
-    return connection.execute(query.order_by(t.best.asc(), t.number.asc()).limit(1)).one_or_none()
+    if stop == "epsilon":
+        return connection.execute(query.order_by(t.best.asc(), t.number.asc()).limit(1)).one_or_none()
+    e = tables.entries.c
+    told = sa.select(e.body).where(e.experiment == standing.name, e.kind == "certified").order_by(e.sequence.desc())
+    numbers = [int(json.loads(body)["look"]) for body in connection.execute(told).scalars()]
+    proven = None if not numbers else connection.execute(query.where(t.number == numbers[0])).one_or_none()
+    return proven or connection.execute(query.order_by(t.number.desc()).limit(1)).one_or_none()
 
 
 def _last_look(connection: Connection, name: str) -> Row | None:
@@ -337,7 +351,7 @@ def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -
     t, standing = tables.looks.c, stored.standing(connection)
     found = None
     if look is None:
-        found = best_look(connection, standing)
+        found = best_look(connection, standing, stop=stored.protocol.stop)
     elif look > 0:
         query = sa.select(tables.looks).where(t.experiment == stored.name, t.number == look)
         found = connection.execute(query).one_or_none()

@@ -81,9 +81,24 @@ CREATE TABLE service_heartbeats (
 DROP TABLE service_signing
 """
 
+# Webhooks of experiments, and the outbox of the events that they are told of.
+_STEP_3 = """
+CREATE TABLE webhooks (
+    id TEXT NOT NULL, experiment TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL, format TEXT NOT NULL,
+    events TEXT NOT NULL, created BIGINT NOT NULL, PRIMARY KEY (id)
+);
+CREATE TABLE webhook_deliveries (
+    id TEXT NOT NULL, experiment TEXT NOT NULL, webhook TEXT NOT NULL, event TEXT NOT NULL, cause TEXT NOT NULL,
+    at BIGINT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, due BIGINT NOT NULL,
+    tried BIGINT NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX webhook_deliveries_by_cause ON webhook_deliveries (webhook, event, cause);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (state, due)
+"""
+
 # Statements end with a semicolon, which must not occur within one. $bytes, $double, $serial and $without_rowid are
 # spelled differently by SQLite and PostgreSQL.
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2)
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3)
 _SPELLINGS = {
     "sqlite": {"bytes": "BLOB", "double": "FLOAT", "serial": "INTEGER", "without_rowid": "WITHOUT ROWID"},
     "postgresql": {"bytes": "BYTEA", "double": "FLOAT(53)", "serial": "SERIAL", "without_rowid": ""},
@@ -112,7 +127,7 @@ def bring_up_to_date(engine: Any, *, steps: Sequence[str] = STEPS) -> int:
                 f"knows {len(steps)}); upgrade pacbandits"
             )
         missing = steps[taken or 0 :]
-        if taken and missing:
+        if taken == 1 and missing:  # step 2 drops one of its tables
             _complete_step_1(connection)
         for statement in statements_of(missing, dialect=dialect):
             connection.exec_driver_sql(statement)

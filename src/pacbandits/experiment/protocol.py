@@ -353,6 +353,8 @@ FORMAT = 1  # of the protocol (docs/stability.md); sealed in its digest
 Visits = Literal["sticky", "each"]
 VISITS: tuple[Visits, ...] = ("sticky", "each")
 UnknownLabels = Literal["refuse", "missing"]
+StopRule = Literal["epsilon", "gain"]
+STOP_RULES: tuple[StopRule, ...] = ("epsilon", "gain")
 UNKNOWN_LABELS: tuple[UnknownLabels, ...] = ("refuse", "missing")
 DEFAULT_DELTA, DEFAULT_ALGORITHM = 0.05, "coda"
 MISSING_METRICS = "a metric is what came with the reward, and 0 or what its range has nearest to 0 where nothing did"
@@ -362,7 +364,7 @@ MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
-    *("rehearsal", "draws", "metrics", "guardrails"),
+    *("rehearsal", "draws", "metrics", "guardrails", "stop", "gain"),
 )
 
 
@@ -391,6 +393,10 @@ class ExperimentProtocol:
     metrics: outcomes beside the reward that are reported with it: ["returned", ("minutes", 0, 600)].
     guardrails: how much worse than control a policy may be in a metric: ["returned <= control + 0.01"]. They are sealed
         with the protocol, and proven by `certify` on the exported log.
+    stop: "epsilon" ends the experiment when the policy is proven to be within epsilon of the best; "gain" when a gain
+        over control is proven of a policy that violates no guardrail. Epsilon is then only the size of differences by
+        which exploration is chosen.
+    gain: the smallest proven gain to stop at, in the units of rewards; None for any above 0.
     holdout: share of units that always get the standard action and are not part of the trial.
     late: the rule for pending and missing rewards.
     round_hours: maximum length of a round in hours; None for no limit.
@@ -437,6 +443,8 @@ class ExperimentProtocol:
     control: InitVar[str | None] = None
     metrics: tuple[AnyMetric, ...] = ()
     guardrails: tuple[Guardrail, ...] = ()
+    stop: StopRule = "epsilon"
+    gain: float | None = None
 
     def __post_init__(self, control: str | None) -> None:
         settle(self, name=check_experiment_name(self.name), actions=check_actions(self.actions))
@@ -444,7 +452,8 @@ class ExperimentProtocol:
         drawn = "unit" if self.seed is None else "row"
         settle(self, draws=drawn if self.draws is None else self.draws)
         settle(self, epsilon=self._check_epsilon(), seed=check_seed(self.seed))
-        for name, known in (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS), ("draws", DRAWINGS)):
+        listed = (("visits", VISITS), ("unknown_labels", UNKNOWN_LABELS), ("draws", DRAWINGS), ("stop", STOP_RULES))
+        for name, known in listed:
             settle(self, **{name: one_of(getattr(self, name), known, name=name)})
         named = {"standard": self.standard, "control": control}
         named = {name: text(one, name=name) for name, one in named.items() if one is not None}
@@ -455,6 +464,13 @@ class ExperimentProtocol:
         if other:
             words = f"standard is '{plain(standard)}' and control is '{plain(other[0])}'"
             raise InputError(f"{words}, but both name one action, today's practice; leave one of them out")
+        if self.stop == "gain" and not named:
+            raise InputError("an experiment that stops by a gain compares with today's practice; name it as 'control'")
+        if self.gain is not None:
+            if self.stop != "gain":
+                raise InputError(f'a gain of {self.gain} is to stop at; add stop = "gain", or leave it out')
+            width = self.reward_range[1] - self.reward_range[0]
+            settle(self, gain=number(self.gain, name="gain", least=0, below=width))
         holdout = number(self.holdout, name="holdout, a share of units,", least=0, most=MAX_HOLDOUT)
         settle(self, standard=standard, holdout=holdout, rehearsal=flag(self.rehearsal, name="rehearsal"))
         late = instance(self.late, LateRule, name="late", remedy='say LateRule("window", window_seconds=604800)')
@@ -540,6 +556,15 @@ class ExperimentProtocol:
         policies = without(self.policy_class, gone)
         delta = self.delta * withdrawal_part(self.n_actions, len(gone))
         setting = Setting(policies, self.unit_epsilon, delta, RewardBounds())
+        if self.stop == "gain":
+            if self.standard_action in gone:
+                raise InputError(
+                    f"'{plain(self.standard)}' is the control that gains are over, and cannot be withdrawn; stop the "
+                    "experiment instead"
+                )
+            low, high = self.reward_range
+            least = None if self.gain is None else self.gain / (high - low)
+            setting = replace(setting, improve_on=self.standard_action, gain=least)
         return cast(Trial, make_algorithm(self.algorithm, setting)), policies
 
     @cached_property
@@ -593,6 +618,7 @@ class ExperimentProtocol:
             **({"draws": self.draws} if self.draws == "unit" else {}),
             **({"metrics": [one.to_json() for one in self.metrics]} if self.metrics else {}),
             **({"guardrails": [one.spelt for one in self.guardrails]} if self.guardrails else {}),
+            **({"stop": "gain", "gain": self.gain} if self.stop == "gain" else {}),
         }
 
     @classmethod
@@ -640,6 +666,8 @@ class ExperimentProtocol:
             made_by=given.text("made_by"),
             metrics=read_metrics(given.items("metrics")) if "metrics" in given else (),
             guardrails=read_guardrails(given.items("guardrails")) if "guardrails" in given else (),
+            stop="gain" if "stop" in given and given.one_of("stop", STOP_RULES) == "gain" else "epsilon",
+            gain=given.number_or_null("gain") if "gain" in given else None,
         )
 
     def _check_epsilon(self) -> float:

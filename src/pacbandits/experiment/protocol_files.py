@@ -27,6 +27,7 @@ from pacbandits.experiment.protocol import (
     LateRule,
     read_duration,
 )
+from pacbandits.experiment.webhooks import Webhook, read_webhooks
 from pacbandits.planning import StudyPlan, load_plan
 from pacbandits.planning.plan_files import two_numbers
 from pacbandits.problems import load_problem
@@ -64,6 +65,8 @@ KEYS: dict[str, Read] = {
     "control": text,
     "metrics": read_metrics,
     "guardrails": read_guardrails,
+    "stop": text,
+    "gain": rate,
     "holdout": rate,
     "rehearsal": flag,
 }
@@ -117,16 +120,27 @@ def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tu
         return ExperimentProtocol(contexts=contexts, dates=dates, **options), remarks
 
 
+def read_protocol_webhooks(path: str | Path) -> tuple[Webhook, ...]:
+    """Read the webhooks in a protocol's TOML file, which are no part of the protocol."""
+    source = path_of(path)
+    with naming(source):
+        return read_webhooks(read_toml(source).get("webhooks", []), folder=source.parent)
+
+
 def _fields(given: Table) -> Table:
     """Parse all fields to their types, including those of tables."""
     out: Table = {}
     for key, value in given.items():
         if key in TABLES:
             out[key] = _table(value, key)
+        elif key == "webhooks":  # checked, and no part of the protocol
+            read_webhooks(value, folder=Path())
         elif key in KEYS:
             out[key] = KEYS[key](value, name=f"'{key}'")
         else:
-            raise InputError(f"'{plain(key)}' means nothing here{_where(key)}{nearest(key, (*KEYS, *TABLES))}")
+            raise InputError(
+                f"'{plain(key)}' means nothing here{_where(key)}{nearest(key, (*KEYS, *TABLES, 'webhooks'))}"
+            )
     return out
 
 

@@ -15,9 +15,10 @@ from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
-from pacbandits.checks import text
+from pacbandits.checks import finite, text
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment import database as tables
+from pacbandits.experiment import webhooks
 from pacbandits.experiment.analyses import Found, GuardrailLook, GuardrailTest, Look, find_out, guardrail_of, look_at
 from pacbandits.experiment.chain import mark_of
 from pacbandits.experiment.database import Connection, NotCollecting, spell
@@ -32,6 +33,7 @@ from pacbandits.experiment.store import (
     History,
     Snapshot,
     StoredExperiment,
+    Transaction,
     insert_many,
 )
 from pacbandits.experiment.stored_rows import AnalysisRow, Standing, check_reason
@@ -304,8 +306,7 @@ class Advancer:
         look = self._store_look(found, at)
         if paused or standing.state != COLLECTING or found.state is None:
             return True
-        certificate = found.state.certificate
-        if certificate is not None and certificate.certified:
+        if found.state.finished:
             self._certified(found, look, at)
         elif due and (plan := found.trial.design(found.state)) is not None:
             self._open(found, plan, at)
@@ -349,8 +350,14 @@ class Advancer:
             if transaction.standing.state not in TAKING_IN or told:
                 return False
             body = {"reason": found.words(), "by": "guardrail", "tests": [one.of for one in found.alarms]}
+            cause = transaction.sequence
             transaction.enter("paused", body)
             transaction.changes |= {"state": PAUSED, "reason": body["reason"]}
+            words, details = (
+                f"paused by its guardrail: {body['reason']}",
+                {"reason": body["reason"], "tests": body["tests"]},
+            )
+            self._tell(transaction, webhooks.GUARDRAIL, cause, words, details)
         return True
 
     def _resumed_over(self, connection: Any, alarms: Sequence[GuardrailTest]) -> bool:
@@ -405,7 +412,11 @@ class Advancer:
             last = self._stored.rounds(transaction.connection)[standing.round]
             described = state.certificate.to_json()
             told = {"look": look.number, "claim": described["claim"], "digest": described["digest"]}
+            cause = transaction.sequence
             transaction.enter("certified", told)
+            claim = look.claim or {}
+            details = {"analysis": look.number, "claim": claim.get("describe"), "digest": described["digest"]}
+            self._tell(transaction, webhooks.CERTIFIED, cause, f"certified: {claim.get('describe')}", details)
             deployed = replace(
                 last,
                 number=last.number + 1,
@@ -446,7 +457,19 @@ class Advancer:
             )
             insert_many(transaction.connection, tables.looks, [row])
             transaction.changes |= {"look": look.number}
+            for one in (look.health or {}).get("checks", ()):
+                if one["alarm"]:  # alarms persist: the first tells of all
+                    details = {"analysis": look.number, "words": one["words"], "needed": one["needed"]}
+                    details["evidence"] = finite(one["evidence"])
+                    self._tell(transaction, webhooks.OF_CHECK[one["name"]], "", one["words"], details)
         return look
+
+    def _tell(self, transaction: Transaction, event: str, cause: object, words: str, details: Json) -> None:
+        """Store the deliveries of an event to webhooks, in its transaction."""
+        told, at, rehearsal = transaction.connection, transaction.at, self._stored.protocol.rehearsal
+        webhooks.queue(
+            told, self._stored.name, event, cause=cause, at=at, words=words, details=details, rehearsal=rehearsal
+        )
 
 
 def _sealed_leader(state: TrialState) -> Policy | None:

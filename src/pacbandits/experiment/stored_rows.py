@@ -217,6 +217,52 @@ class AnalysisRow(NamedTuple):
     certificate: str | None
 
 
+class WebhookRow(NamedTuple):
+    """A webhook of an experiment; no part of its protocol, its event log or its exports.
+
+    url: the address, or where the worker reads it: "env:NAME" or "file:PATH".
+    secret: where the worker reads the key of signatures; '' without one.
+    format: json or slack.
+    events: the events that it is told of, in JSON.
+    """
+
+    id: Annotated[str, KEY]
+    experiment: str
+    url: str
+    secret: str
+    format: str
+    events: str
+    created: int
+
+
+class DeliveryRow(NamedTuple):
+    """An event that a webhook is told of, stored in the transaction of the event.
+
+    id: the idempotency id that the receiver gets.
+    cause: what distinguishes it from other events of its kind; a webhook is told once of each.
+    at: time of the event.
+    body: the request body, the same at each attempt.
+    state: waiting, delivered or given up.
+    attempts: number of attempts that ended.
+    due: when to try next; during an attempt, when another process may try.
+    tried: time of the last attempt that ended; 0 before the first.
+    answer: how that attempt ended, in words.
+    """
+
+    id: Annotated[str, KEY]
+    experiment: str
+    webhook: str
+    event: str
+    cause: str
+    at: int
+    body: str
+    state: str
+    attempts: Small
+    due: int
+    tried: int
+    answer: str
+
+
 @cache
 def columns_of(row: type[NamedTuple]) -> dict[str, StoredField]:
     """Return the columns of a row type, in order."""

@@ -442,11 +442,13 @@ def open_set(
     *,
     progress: Progress | None = None,
     block_rows: int = ROWS_PER_BLOCK,
+    kept: Folder | None = None,
 ) -> FileSet:
     """Open files as one log, in the order given; all rows are read once to survey them.
 
     options: facts that the files do not contain.
     progress: called with progress messages.
+    kept: a temporary folder of the files, to be removed with the data set.
     """
     asked = ReadingOptions() if options is None else options
     if asked.position is not None:
@@ -456,6 +458,7 @@ def open_set(
         raise InputError("a data set needs at least one file; name it")
     with nullcontext() if progress is None else heard_by(listener(progress)):
         parts, folder = _parts(files, asked)
+        folder = kept if folder is None else folder.beside(kept)
         try:
             with naming(Path(_all_names(files))):
                 seen = survey(parts, asked)

@@ -385,6 +385,7 @@ class StoredReading(Reading, total=False):
     """The same, and what a certificate records beside them."""
 
     dropped: Sequence[str]
+    source: str
 
 
 def _block_shares(block: str, shares: Mapping[str, object]) -> dict[str, float]:
@@ -432,6 +433,7 @@ class ReadingOptions:
     block: the column of the blocks within which actions were drawn; without propensities, counted in each of them.
     metrics: columns of outcomes beside the reward, as `read_metric` reads them.
     dropped: feature columns that certifying left out as useless; a table need not have them.
+    source: the database or object store that the rows were copied from, without passwords: for information alone.
     """
 
     n_actions: int | None = None
@@ -454,6 +456,7 @@ class ReadingOptions:
     metrics: Sequence[MetricSpec] = ()
     age: Sequence[str] = ()
     dropped: Sequence[str] = ()
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if self.n_actions is not None:
@@ -593,7 +596,7 @@ class ReadingOptions:
         for name in ("n_actions", "position"):
             if name in given:
                 made[name] = given.whole_number(name)
-        for name in ("action", "reward", "propensity", "time", "time_format", "unit", "order", "block"):
+        for name in ("action", "reward", "propensity", "time", "time_format", "unit", "order", "block", "source"):
             if name in given:
                 made[name] = given.text(name)
         if "split" in given:

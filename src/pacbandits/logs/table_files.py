@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -70,21 +70,26 @@ def _expand(pattern: str) -> list[Path]:
         found = [one for one in path.iterdir() if _is_table(one)]
         if not found:
             raise InputError(f"the folder {path} has no tables in it ({', '.join(ENDINGS)}); name files, or a pattern")
-        return sorted(found, key=_natural)
+        return sorted(found, key=natural)
     if there or not glob.has_magic(pattern):
         return [path]
     found = [Path(one) for one in glob.glob(pattern, recursive=True)]  # noqa: PTH207, for patterns from the root on
     found = [one for one in found if one.is_file()]
     if not found:
         raise InputError(f"no file matches '{plain(pattern)}'; correct the pattern")
-    return sorted(found, key=_natural)
+    return sorted(found, key=natural)
 
 
 def _is_table(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith((".", "_")) and parquet.suffix(path) in ENDINGS
+    return path.is_file() and names_table(path)
 
 
-def _natural(path: Path) -> tuple[list[tuple[int, int, str]], str]:
+def names_table(path: PurePath) -> bool:
+    """Return whether a file in a folder is a table, by its name."""
+    return not path.name.startswith((".", "_")) and parquet.suffix(path) in ENDINGS
+
+
+def natural(path: PurePath) -> tuple[list[tuple[int, int, str]], str]:
     """Return a sort key in which numbers within names compare as numbers."""
     pieces = re.split(r"([0-9]+)", str(path))
     return [(0, int(one), "") if one.isdigit() else (1, 0, one) for one in pieces], str(path)
@@ -403,10 +408,18 @@ class Folder:
         except OSError as error:
             raise InputError(f"no temporary folder can be made ({error.strerror}); name one, TMPDIR=…") from None
         self._remove = weakref.finalize(self, shutil.rmtree, str(self.path), ignore_errors=True)
+        self._other: Folder | None = None
+
+    def beside(self, other: Folder | None) -> Folder:
+        """Return this folder, which now is removed together with another."""
+        self._other = other
+        return self
 
     def close(self) -> None:
         """Remove it."""
         self._remove()
+        if self._other is not None:
+            self._other.close()
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,14 +469,17 @@ def _guess_bytes(path: Path) -> int:
     return check_file(path) * (MAX_UNPACKED_RATIO if is_zipped(path) else _MAX_GROWTH)
 
 
-def _check_room(folder: Path, needed: int) -> None:
-    """Raise InputError if less disk space is free than may be needed."""
+def check_room(folder: Path, needed: int, *, what: str, remedy: str) -> None:
+    """Raise InputError if less disk space is free than may be needed; what: takes it. remedy: another, after "or"."""
     free = shutil.disk_usage(folder).free
     if free < needed + _RESERVE_BYTES:
         raise InputError(
-            f"reading text as a stream needs up to {spell_bytes(needed)} of disk in {folder.parent}, which has "
-            f"{spell_bytes(free)}; name another folder (TMPDIR=…), or write the files as Parquet"
+            f"{what} needs up to {spell_bytes(needed)} of disk in {folder.parent}, which has {spell_bytes(free)}; name "
+            f"another folder (TMPDIR=…), or {remedy}"
         )
+
+
+_check_room = partial(check_room, what="reading text as a stream", remedy="write the files as Parquet")
 
 
 def _widen_by_first_rows(kinds: dict[str, Any], path: Path, delimiter: str, *, first: Path) -> None:
@@ -542,20 +558,29 @@ def _write(path: Path, delimiter: str, kinds: dict[str, Any], place: Path, comma
     """Write a text file as Parquet."""
     with open_delimited(path, delimiter, kinds=kinds) as (reader, apart):
         texts = [field.name for field in reader.schema if is_plain_text(field.type)]
-        with pq.ParquetWriter(place, reader.schema, compression="none", use_dictionary=texts) as writer:
-            waiting: list[Any] = []
-            rows = 0
-            for batch in reader:
-                for name in texts:
-                    _check_text(name, batch.column(batch.schema.get_field_index(name)), apart, commas)
-                waiting.append(batch)
-                rows += batch.num_rows
-                if rows >= _GROUP_ROWS:
-                    _check_room(place.parent, sum(one.nbytes for one in waiting))
-                    writer.write_table(pa.Table.from_batches(waiting, schema=reader.schema), row_group_size=rows)
-                    waiting, rows = [], 0
-            if rows:
+
+        def check(batch: Any) -> None:
+            for name in texts:
+                _check_text(name, batch.column(batch.schema.get_field_index(name)), apart, commas)
+            _check_room(place.parent, batch.nbytes)
+
+        write_batches(reader, place, texts=texts, check=check)
+
+
+def write_batches(reader: Any, place: Path, *, texts: Sequence[str], check: Callable[[Any], None]) -> None:
+    """Write the batches of an Arrow reader to a Parquet file; texts: to store as codes. check: called with each."""
+    with pq.ParquetWriter(place, reader.schema, compression="none", use_dictionary=list(texts)) as writer:
+        waiting: list[Any] = []
+        rows = 0
+        for batch in reader:
+            check(batch)
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _GROUP_ROWS:
                 writer.write_table(pa.Table.from_batches(waiting, schema=reader.schema), row_group_size=rows)
+                waiting, rows = [], 0
+        if rows:
+            writer.write_table(pa.Table.from_batches(waiting, schema=reader.schema), row_group_size=rows)
 
 
 def _check_text(name: str, column: Any, apart: str, commas: dict[str, bool]) -> None:

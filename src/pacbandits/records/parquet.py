@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, Union, cast
 
 import numpy as np
@@ -563,7 +563,7 @@ def count_rows(path: Path) -> int:
         return 0
 
 
-def suffix(path: Path) -> str:
+def suffix(path: PurePath) -> str:
     """Return the suffix of a file's name in lower case, without .gz."""
     name = path.name.lower().removesuffix(".gz")
     return Path(name).suffix

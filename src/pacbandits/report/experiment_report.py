@@ -60,6 +60,27 @@ def experiments_document(rows: Sequence[Json]) -> Document:
     return Document("", (Table(head, cells),))
 
 
+def webhooks_document(rows: Sequence[Json]) -> Document:
+    """Return the webhooks of an experiment with the state of their deliveries."""
+    head = ("webhook", "url", "format", "events", "delivered", "waiting", "given up", "last attempt")
+    cells = tuple(
+        (
+            one["id"],
+            one_line(one["url"]),
+            one["format"],
+            ", ".join(one["events"]),
+            *(f"{one[state]:,}" for state in ("delivered", "waiting", "given_up")),
+            "none" if one["last"] is None else _attempt(one["last"]),
+        )
+        for one in rows
+    )
+    return Document("", (Table(head, cells),))
+
+
+def _attempt(last: Json) -> str:
+    return f"{last['at']} {last['event']}: {one_line(last['answer'] or 'delivered')}"
+
+
 def facts_document(rows: Iterable[tuple[str, str]]) -> Document:
     """Return a table of names and values."""
     return Document("", (Table((), tuple(rows)),))
@@ -87,6 +108,9 @@ def _facts(f: Json) -> Iterable[tuple[str, str]]:
         yield from _to_go(to_go)
     if f["value"] is not None and not (f["alarms"] and "alarms" not in f["value"]):  # written before alarms existed
         yield "value", one_line(f["value"]["words"])
+    if (hooks := f.get("webhooks")) and hooks["count"]:
+        left = "".join(f", {hooks[name]:,} {name.replace('_', ' ')}" for name in ("waiting", "given_up") if hooks[name])
+        yield "webhooks", f"{hooks['count']}; {hooks['delivered']:,} events delivered{left}"
     if f.get("withdrawn"):
         yield "withdrawn", ", ".join(map(one_line, f["withdrawn"]))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -101,8 +103,9 @@ def result_document(summary: Summary) -> Document:
     if s.happened:
         blocks.append(Section("Plan and outcome", (happened_table(s.happened),)))
     # If no certificate was written, the first command writes one.
-    first = "" if s.proof is not None else f"pacbandits certify {s.source} … --certificate proof.json\n"
-    command = d.Code(f"{first}pacbandits verify {s.proof or 'proof.json'} {s.source}")
+    source = quote(s.source) if re.match(r"\w+://", s.source) else s.source
+    first = "" if s.proof is not None else f"pacbandits certify {source} … --certificate proof.json\n"
+    command = d.Code(f"{first}pacbandits verify {s.proof or 'proof.json'} {source}")
     blocks += [
         Section("How to verify it", (Text(RECHECK), command)),
         Section("Appendix", (Table((), tuple(_appendix(s))), d.Code(c.words))),
@@ -434,7 +437,7 @@ def _claim_document(
     claim: Claim, facts: Mapping[str, str], *, alarms: Sequence[str], before: tuple[Block, ...]
 ) -> Document:
     """Return alarms, sentences, the policy, the claim, the numbers behind it, its checks and its assumptions."""
-    quiet = tuple(Check("", "", check.describe()) for check in claim.checks if not check.alarm)
+    quiet = tuple(Check("", "", check.describe()) for check in claim.told if not check.alarm)
     blocks: tuple[Block, ...] = (
         *alarm_notes(alarms),
         *before,

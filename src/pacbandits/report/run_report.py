@@ -323,7 +323,7 @@ def _certified(run: Run) -> str:
 
 def run_document(run: Run) -> Document:
     """Return one run: its rounds, its policy, its guarantee, and whether that held."""
-    head = f"ε = {run.epsilon:g}, δ = {run.delta:g}, seed {run.seed}\n"
+    head = f"{_asked(run)}, δ = {run.delta:g}, seed {run.seed}\n"
     blocks: list[Block] = [Text(head)]
     if run.history:
         shown = [key for key in run.history[0] if key != "policy"]
@@ -331,7 +331,10 @@ def run_document(run: Run) -> Document:
         rows = tuple(tuple(_figure(figures.get(key)) for key in shown) for figures in run.history)
         blocks.append(Table(names, rows, title="rounds", sides=("right",)))
     calls = f", {run.oracle_calls:,} oracle calls" if run.oracle_calls else ""
-    truth = f"{show_number(run.value_gap)} below the best of the class: {'right' if run.correct else 'wrong'}"
+    truth = f"{show_number(run.value_gap)} below the best of the class"
+    if run.true_gain is not None:
+        truth = f"{run.true_gain:+.3g} over action {run.improve_on}, {truth}"
+    truth = f"{truth}: {'right' if run.correct else 'wrong'}"
     facts = (
         ("samples", f"{run.samples:,} in {count_of(run.rounds, 'round')}{calls}"),
         ("truth", Cell(truth, "" if run.correct else "warning")),
@@ -355,14 +358,19 @@ def runs_document(runs: Sequence[Run], *, asked: int) -> Document:
     allowed = f" (δ allows {first.delta:g} of them)" if done else ""
     facts = (
         ("runs that ended by themselves", f"{len(done)} of {asked}"),
-        ("of those, wrong by more than ε", f"{sum(not run.correct for run in done)}{allowed}"),
+        (
+            f"of those, wrong{' by more than ε' if first.improve_on is None else ''}",
+            f"{sum(not run.correct for run in done)}{allowed}",
+        ),
         ("samples, median", show_samples(float(np.median([float(n) for n in samples])))),
         ("samples, least and most", f"{min(samples):,} … {max(samples):,}"),
         ("largest distance to the best", show_number(max(run.value_gap for run in runs))),
         ("seconds a run, median", f"{np.median([run.seconds for run in runs]):.2f}"),
         ("promise", first.guarantee),
     )
-    head = f"ε = {first.epsilon:g}, δ = {first.delta:g}, seeds {first.seed} to {runs[-1].seed}\n"
+    if gains := [run.true_gain for run in runs if run.true_gain is not None]:
+        facts = (*facts[:-1], (f"least true gain over action {first.improve_on}", f"{min(gains):+.3g}"), facts[-1])
+    head = f"{_asked(first)}, δ = {first.delta:g}, seeds {first.seed} to {runs[-1].seed}\n"
     reasons = [run.reason for run in runs if run.reason]
     blocks = (
         Text(head),
@@ -370,6 +378,11 @@ def runs_document(runs: Sequence[Run], *, asked: int) -> Document:
         *(Note("warning", f"stopped early: {words}") for words in reasons[:1]),
     )
     return Document(f"{first.algorithm} on {show_name(first.problem)}", blocks)
+
+
+def _asked(run: Run) -> str:
+    """Return what a run stops by: ε, or a gain over an action."""
+    return f"ε = {run.epsilon:g}" if run.improve_on is None else f"stops by a proven gain over action {run.improve_on}"
 
 
 def algorithms_document(algorithms: Mapping[Profile, Sequence[Option]]) -> Document:

@@ -623,7 +623,7 @@ def _checked(certificate: Certificate) -> list[Mark]:
             titles[check.kind],
             one_line(check.describe()),
         )
-        for check in by_gravity(certificate.checks)
+        for check in by_gravity(certificate.told)
     ]
 
 

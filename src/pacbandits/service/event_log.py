@@ -108,6 +108,11 @@ GAUGES = {  # by the names of the fields of `Parts`
     "analyses": "Interim analyses that were stored.",
     "analysis_lag_rows": "Assignments since the last analysis, of the experiment with most of them.",
     "analysis_lag_ratio": "Assignments in all, relative to those at the last analysis, at most over experiments.",
+    "webhooks_delivered": "Events that webhooks have accepted.",
+    "webhooks_waiting": "Events that wait to be delivered to webhooks.",
+    "webhooks_waiting_seconds": "Age of the oldest of them.",
+    "webhooks_given_up": "Events that webhooks did not accept in three days.",
+    "webhooks_failed_attempts": "Attempts to deliver events that failed.",
 }
 ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 

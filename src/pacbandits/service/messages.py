@@ -22,6 +22,7 @@ from pacbandits.experiment.protocol import (
     NAME_PATTERN,
     ExperimentProtocol,
     LateRuleName,
+    StopRule,
     UnknownLabels,
     Visits,
     check_experiment_name,
@@ -265,6 +266,8 @@ class ExperimentAsk(Strict):
     control: Words | None = Field(None, description="Another name of `standard`.")
     metrics: list[MetricAsk] | None = Field(None, max_length=MAX_SEALED_COLUMNS)
     guardrails: list[Words] | None = Field(None, max_length=MAX_SEALED_COLUMNS)
+    stop: StopRule | None = Field(None, description="What ends it: `epsilon`, or a proven `gain` over control.")
+    gain: Number | None = Field(None, description="With `stop` = `gain`: the smallest proven gain to stop at.")
 
     def protocol(self) -> ExperimentProtocol:
         """Return the protocol that the request describes.
@@ -273,7 +276,7 @@ class ExperimentAsk(Strict):
             InputError: If a setting is invalid.
         """
         named = ("name", "actions", "policies", "epsilon", "delta", "algorithm", "seed", "visits", "unknown_labels")
-        rest = ("standard", "control", "metrics", "guardrails", "holdout", "rehearsal")
+        rest = ("standard", "control", "metrics", "guardrails", "stop", "gain", "holdout", "rehearsal")
         given = {name: getattr(self, name) for name in (*named, *rest)}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.reward_range is not None:

@@ -17,8 +17,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.database import ClockSkew, Database, reason_of
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.heartbeats import beat, heartbeats
 from pacbandits.experiment.store import COLLECTING
+from pacbandits.experiment.webhooks import count_deliveries
+from pacbandits.experiment.worker import beat, heartbeats
 
 KEEP_SECONDS = 2.0  # between two looks at the parts, however often they are asked for
 MIN_FREE_BYTES = 2**24  # beside an SQLite file
@@ -45,6 +46,11 @@ class ServiceParts:
     analyses: float = 0.0
     analysis_lag_rows: float = 0.0
     analysis_lag_ratio: float = 1.0
+    webhooks_delivered: float = 0.0
+    webhooks_waiting: float = 0.0
+    webhooks_waiting_seconds: float = 0.0
+    webhooks_given_up: float = 0.0
+    webhooks_failed_attempts: float = 0.0
 
 
 class PartWatch:
@@ -83,11 +89,12 @@ class PartWatch:
 
     def _counts(self, faults: tuple[str, ...], *, skew: float, free: float) -> ServiceParts:
         working = [one for one in heartbeats(self._database) if one.kind == WORKER]
-        alive = [one for one in working if one.alive]
+        alive, clock = [one for one in working if one.alive], self._database.clock()
         s, k = tables.standings.c, tables.looks.c
         last = sa.select(sa.func.max(k.rows)).where(k.experiment == s.name, k.number == s.look).scalar_subquery()
         with self._database.reading() as connection:
             rows = connection.execute(sa.select(s.state, s.rows, s.look, last.label("analysed"))).all()
+            hooks = count_deliveries(connection, now=clock)
         going = [(row.rows, row.analysed or 0) for row in rows if row.state == COLLECTING and row.rows]
         states: dict[str, int] = {}
         for row in rows:
@@ -107,6 +114,7 @@ class PartWatch:
             analyses=sum(row.look for row in rows),
             analysis_lag_rows=max((now - then for now, then in going), default=0),
             analysis_lag_ratio=max((now / max(then, 1) for now, then in going), default=1.0),
+            **{f"webhooks_{name}": float(value) for name, value in hooks.items()},
         )
 
     def _free_bytes(self) -> float:

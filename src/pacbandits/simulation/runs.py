@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.records.log import digest, digest_contexts, digest_log
 from pacbandits.schema import Fields, Json, whole_number
 from pacbandits.simulation.play_loop import Refusal, Step, play_rounds
-from pacbandits.trials.protocol import Algorithm, Plan, Setting, State, check_steps
+from pacbandits.trials.protocol import Algorithm, Answer, Plan, Setting, State, check_steps
 from pacbandits.trials.saved_state import (
     StateFile,
     describe_algorithm,
@@ -55,6 +55,7 @@ class Stage:
     policy: the best one so far, in words.
     run: the number of the run among several, from 0.
     certified_epsilon: the smallest ε certified so far, 1 while there is none; None if the algorithm does not certify.
+    proven_gain: the largest gain over control proven by all data, −1 while there is none; None if none was asked for.
     """
 
     doing: str
@@ -64,6 +65,7 @@ class Stage:
     policy: str
     run: int = 0
     certified_epsilon: float | None = None
+    proven_gain: float | None = None
 
 
 Watch = Callable[[Stage], None]
@@ -79,7 +81,7 @@ class Run(Displayed):
     policy: the answer.
     samples, rounds, oracle_calls: their numbers.
     value_gap: `max V − V(policy)`, by the truth.
-    correct: whether that is at most ε.
+    correct: whether that is at most ε; or, of a run that stops by a gain, whether the true gain is no less than proven.
     stopped: why it ended.
     reason: the same in words; empty if it was done.
     guarantee: the guarantee of the policy, and its assumptions.
@@ -88,6 +90,9 @@ class Run(Displayed):
     certificate, log: for algorithms that certify.
     contexts: the contexts shown to the algorithm.
     policies: the class.
+    improve_on: the action that is today's practice, if the run stops by a proven gain over it.
+    proven_gain: the gain over it that the certificate proves of the policy; 0 if it proves none.
+    true_gain: the gain of the policy over it, by the truth.
     """
 
     algorithm: str
@@ -110,6 +115,9 @@ class Run(Displayed):
     log: Log | None = None
     contexts: Contexts | None = None
     policies: PolicyClass | None = None
+    improve_on: int | None = None
+    proven_gain: float | None = None
+    true_gain: float | None = None
 
     def figure(self, against: Run | None = None) -> Any:
         """Draw the certified ε by number of samples, and that of another run, as a matplotlib figure."""
@@ -137,6 +145,11 @@ class Run(Displayed):
             "words": self.policy.describe(),
             "certificate": None if self.certificate is None else self.certificate.to_json(),
             "history": list(self.history),
+            **(
+                {}
+                if self.improve_on is None
+                else {"improve_on": self.improve_on, "proven_gain": self.proven_gain, "true_gain": self.true_gain}
+            ),
         }
 
 
@@ -216,6 +229,11 @@ def _check_saveable(algorithm: Algorithm[Any], policies: PolicyClass) -> Trial:
     return algorithm
 
 
+def _check_proves_gain(algorithm: Algorithm[Any]) -> None:
+    if not isinstance(algorithm, Trial):
+        raise InputError(f"{algorithm.name} does not stop by a proven gain; coda and uniform do")
+
+
 def _contents(problem: Problem) -> str:
     """Return the SHA-256 of the data that rewards depend on, as files of one name may differ."""
     tables = (problem.population.features, problem.population.weights, problem.mean_rewards, problem.noise_variance)
@@ -227,6 +245,10 @@ def _contents(problem: Problem) -> str:
 
 # Searches of `coda` on a class without a list of policies, as counted on problems of trees at ε = 0.1: some 17 rounds.
 RUN_SEARCHES = Searches(argmaxes=350, frontiers=200)
+# Of runs that stop by a gain: the size of differences by which the leader that exploration compares with control is
+# chosen. The same as the default of `pacbandits run`.
+GAIN_EPSILON = 0.1
+MAX_GAIN_SAMPLES = 200_000  # of such a run by default
 
 
 def run(
@@ -236,6 +258,8 @@ def run(
     algorithm: str | Algorithm[Any] = "coda",
     epsilon: float | None = None,
     delta: float | None = None,
+    improve_on: int | None = None,
+    gain: float | None = None,
     rng: np.random.Generator | int,
     max_samples: int | None = None,
     offline_contexts: int | None = None,
@@ -249,8 +273,12 @@ def run(
     policies: the problem's own class by default.
     algorithm: a name, `name:key=value,…`, or any object with the steps of `Algorithm`.
     epsilon, delta: the accuracy and error probability; by default those of an algorithm given as an object.
+    improve_on: the number of the action that is today's practice: a trial given by name (coda, uniform) then stops by a
+        proven gain over it, not by ε, which is left out.
+    gain: the smallest proven gain to stop at; by default any above 0.
     rng: a generator, or a seed for one.
-    max_samples: no round is begun that would exceed it.
+    max_samples: no round is begun that would exceed it; by default 200,000 for a run that stops by a gain, as none is
+        ever proven where nothing is better than today's practice.
     offline_contexts: the number of contexts the algorithm sees beforehand; if None, it knows their distribution.
     state: a file in which a trial is saved after every round; a run begun there is resumed as if it had never stopped,
         also with another max_samples. A generator must be given as it was at the start. The file is locked meanwhile.
@@ -273,17 +301,25 @@ def run(
     chosen = problem.policies if policies is None else check_class(policies)
     check_memory(chosen, len(problem.population))
     if isinstance(algorithm, str):
+        if improve_on is not None and epsilon is not None:
+            raise InputError("a run stops by ε or by a proven gain; leave out epsilon, or improve_on")
+        epsilon = GAIN_EPSILON if improve_on is not None else epsilon
         if epsilon is None or delta is None:
             raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
-        setting = Setting(chosen, epsilon, delta, problem.reward_bounds, offline_contexts)
+        setting = Setting(chosen, epsilon, delta, problem.reward_bounds, offline_contexts, improve_on, gain)
         made: Algorithm[Any] = make_algorithm(algorithm, setting, options)
+        if improve_on is not None or gain is not None:
+            _check_proves_gain(made)
     else:
         check_steps(algorithm)
         made = algorithm
+        options |= {name: one for name, one in (("improve_on", improve_on), ("gain", gain)) if one is not None}
         if options:
             raise InputError(f"{made.name} was made already; give '{next(iter(options))}' to it, not to run")
         epsilon = check_epsilon(_agreed(made, "epsilon", epsilon))
         delta = check_delta(_agreed(made, "delta", delta))
+    if max_samples is None and getattr(made, "improve_on", None) is not None:
+        max_samples = MAX_GAIN_SAMPLES
     with ExitStack() as files:
         saved = None
         if state is not None:
@@ -309,6 +345,7 @@ def run(
     answer = made.result(last)
     best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
     gap = max(problem.value(best) - problem.value(answer.policy), 0.0)
+    judged = _judge_gain(problem, made, answer)
     return Run(
         algorithm=made.name,
         problem=problem.name,
@@ -320,7 +357,7 @@ def run(
         rounds=last.round_number,
         oracle_calls=last.oracle_calls,
         value_gap=gap,
-        correct=gap <= epsilon * (1 + 1e-12),
+        correct=gap <= epsilon * (1 + 1e-12) if judged is None else judged.true >= judged.proven - 1e-12,
         stopped=stopped,
         reason=reason,
         guarantee=answer.guarantee,
@@ -330,7 +367,29 @@ def run(
         log=last.log,
         contexts=last.contexts,
         policies=chosen,
+        improve_on=None if judged is None else judged.over,
+        proven_gain=None if judged is None else judged.proven,
+        true_gain=None if judged is None else judged.true,
     )
+
+
+class _JudgedGain(NamedTuple):
+    """The gain of an answer over an action: proven, 0 if none is, and by the truth."""
+
+    over: int
+    proven: float
+    true: float
+
+
+def _judge_gain(problem: Problem, algorithm: Algorithm[Any], answer: Answer) -> _JudgedGain | None:
+    """Compare the proven gain with the truth; None if the algorithm stops by ε."""
+    control = getattr(algorithm, "improve_on", None)
+    if control is None:
+        return None
+    improvement = getattr(answer.certificate, "improvement", None)
+    found = None if improvement is None else improvement.recommended
+    today = float(problem.population.weights @ problem.mean_rewards[:, control])
+    return _JudgedGain(control, 0.0 if found is None else found.low, problem.value(answer.policy) - today)
 
 
 def _agreed(algorithm: Algorithm[Any], name: str, given: float | None) -> float:
@@ -364,8 +423,11 @@ def _play(
             certified = min(state.certificate.certified_epsilon, 1.0)
         elif getattr(getattr(algorithm, "profile", None), "certifies", False):
             certified = 1.0
-        rounds = max(getattr(algorithm, "rounds", 0), number)
-        watch(Stage(doing, number, rounds, state.samples, state.policy.describe(), certified_epsilon=certified))
+        rounds, gain = max(getattr(algorithm, "rounds", 0), number), None
+        if getattr(algorithm, "improve_on", None) is not None:
+            gain = float(state.history[-1]["proven_gain"]) if state.history else -1.0
+        words = state.policy.describe()
+        watch(Stage(doing, number, rounds, state.samples, words, certified_epsilon=certified, proven_gain=gain))
 
     def refuse(state: State, plan: Plan) -> Refusal | None:
         left = None if max_samples is None else max(max_samples - state.samples, 0)

@@ -41,7 +41,17 @@ from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
 from pacbandits.rewards import FiguresById, FittedModel, predict_once
 from pacbandits.trials.protocol import Profile, Setting
-from pacbandits.trials.trial import DEFAULT_GROWTH, Exploration, Growth, Pilot, Trial, TrialState, Wanted, mixture
+from pacbandits.trials.trial import (
+    DEFAULT_GROWTH,
+    Exploration,
+    Growth,
+    Pilot,
+    Trial,
+    TrialState,
+    Wanted,
+    mixture,
+    nearest_gain,
+)
 
 # Explorations of a trial: estimated gaps, prices of designs, and when to design anew.
 
@@ -288,6 +298,7 @@ COSTLY_DESIGN, TEMPERING_SHARES = 1.1, (0.3, 0.6)
 # to, and stakes by that price would be too large. By the truth, an estimated saving of 1.35 to 2.1 times over uniform
 # exploration is 1.2 to 1.7 times (trees on digits, and on 1,000 contexts with 8 actions), about the square root.
 BELIEVED_SAVING = 0.5
+COMPARING_EVEN_SHARE = 0.5  # of uniform exploration in the comparison of a leader with control
 MAX_POOLED_POLICIES = 200  # the heaviest of one design, from which the next starts
 
 
@@ -301,6 +312,7 @@ class Coda(Trial):
     pilot: the size of the first round; by default 50 per action, at least 200.
     growth: the largest round, as a share of the samples so far.
     single: whether the answer must be a single policy, not a mixture policy.
+    improve_on, gain: as for `Trial`, to stop by a proven gain over an action.
     floor: the minimum probability of an action, as a share of uniform exploration.
     precision: the relative gap to which designs are solved through oracles, once gaps are known as precisely.
 
@@ -354,12 +366,16 @@ class Coda(Trial):
             pilot=pilot or None,
             growth=growth,
             single=answer == "single",
+            improve_on=setting.improve_on,
+            gain=setting.gain,
             floor=floor,
             precision=precision,
         )
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """Return the design for the gaps estimated so far, or the last one while it is recent enough."""
+        if self.improve_on is not None:
+            return self._compare_with_control(state)
         if (recent := still_recent(state)) is not None:
             return recent
         fitted = state.fitted
@@ -401,6 +417,21 @@ class Coda(Trial):
         pool = () if listed else heaviest(solution.design, most=MAX_POOLED_POLICIES)
         return replace(designed, pool=pool, oracle_calls=calls)
 
+    def _compare_with_control(self, state: TrialState) -> Exploration:
+        """Return the design for the gain of the leader over control: both alike where they differ, half of it uniform.
+
+        In a context on which they differ, the variance of the gain's score is least with a probability of 1/2 for each
+        (for rewards of one variance). The uniform half bounds that of any other candidate by twice that of uniform
+        exploration, however wrong the leader is.
+        """
+        assert state.current is not None
+        nearest = nearest_gain(state.improvement)
+        leader = None if nearest is None else nearest.leaders.last
+        if leader is None:
+            return state.current
+        design = Design((self._control(state.policies),), np.ones(1), leader, even_share=COMPARING_EVEN_SHARE)
+        return Exploration(design, state.current.price, state.informed_samples)
+
 
 def believed_price(price: float, *, even: float) -> float:
     """Return the shrunk price of a design of a large class; price: its estimate; even: that of uniform exploration."""
@@ -438,6 +469,7 @@ class Uniform(Trial):
     pilot: the size of the first round; by default 50 per action, at least 200.
     growth: the largest round, as a share of the samples so far.
     single: whether the answer must be a single policy, not a mixture policy.
+    improve_on, gain: as for `Trial`, to stop by a proven gain over an action.
 
     >>> import pacbandits as pb
     >>> done = pb.run("trivial:contexts=2,actions=2", algorithm=pb.Uniform(epsilon=0.2, delta=0.05), rng=1)
@@ -469,10 +501,14 @@ class Uniform(Trial):
             pilot=pilot or None,
             growth=growth,
             single=answer == "single",
+            improve_on=setting.improve_on,
+            gain=setting.gain,
         )
 
     def explore(self, state: TrialState, *, progress: Progress | None = None) -> Exploration:
         """Return uniform exploration; only the scale of the bets is computed anew."""
+        if self.improve_on is not None and state.current is not None:
+            return state.current
         if (recent := still_recent(state)) is not None:
             return recent
         task = design_task(state, state.fitted, epsilon=self.accuracy(state), floor=0.0)

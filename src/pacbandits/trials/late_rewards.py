@@ -35,7 +35,7 @@ from pacbandits.checks import instance, positive, settle, whole_number
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Contexts, Log, Policy, Sampler, check_log, check_policy, likeliest
+from pacbandits.records import Contexts, Guardrail, Log, Policy, Sampler, check_log, check_policy, likeliest
 from pacbandits.rewards import predict_by_round
 from pacbandits.trials.protocol import check_like
 from pacbandits.trials.trial import Exploration, Trial, TrialState, merge
@@ -64,7 +64,14 @@ class PlayedRound:
             check_policy(self.leader)
 
 
-def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log: Log) -> TrialState:
+def catch_up(
+    trial: Trial,
+    state: TrialState,
+    rounds: Sequence[PlayedRound],
+    log: Log,
+    *,
+    guardrails: Sequence[Guardrail] = (),
+) -> TrialState:
     """Return the state of a trial after these rounds, computed from all rows so far.
 
     Missing rewards count at their worst; choices use the rewards known before the next round. Where many rewards of the
@@ -76,6 +83,8 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
         proven now.
     rounds: the choices fixed before each, in order.
     log: rows of these rounds, which are numbered from 0, in the order of assignment; a round may have none yet.
+    guardrails: limits on the harm in metrics of the log, for a trial that stops by a gain. Its certificate is the one
+        that `certify` makes of the log, of the first rounds alone if these prove more.
     """
     instance(state, TrialState, name="state")
     _check_rounds(state, rounds, log)
@@ -101,6 +110,19 @@ def catch_up(trial: Trial, state: TrialState, rounds: Sequence[PlayedRound], log
     )
     leader = _choose_leader(trial, seen, rounds, predictions)
     favourite = likeliest(state.policy) if leader is None else leader
+    if trial.improve_on is not None:
+        made = trial.certify_gain(seen, guardrails)
+        found = None if made is None else made.improvement
+        return replace(
+            seen,
+            played=_samplers(rounds, seen.informed),
+            policy=state.policy if made is None else made.policy,
+            finished=trial.proves(seen, found),
+            oracle_calls=state.oracle_calls + 1,
+            leader=leader,
+            certificate=made,
+            improvement=found,
+        )
     latest, calls = trial.certify(seen, Ledger.of(log, predictions), favourite)
     if (end := end_that_pays(log, epsilon=trial.epsilon)) is not None:
         shorter, more = trial.certify(*_first_rounds(seen, there, end), favourite)

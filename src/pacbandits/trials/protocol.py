@@ -152,6 +152,7 @@ class Setting:
     epsilon, delta: how close to the best policy's value, and the probability of being wrong.
     rewards: known bounds on rewards.
     sampled_contexts: the number of contexts sampled from their distribution; None when the distribution is known.
+    improve_on, gain: the action over which a gain is to be proven, and the smallest one; None to stop by ε.
     """
 
     policies: PolicyClass
@@ -159,6 +160,8 @@ class Setting:
     delta: float
     rewards: RewardBounds
     sampled_contexts: int | None = None
+    improve_on: int | None = None
+    gain: float | None = None
 
     def __post_init__(self) -> None:
         settle(self, policies=check_class(self.policies))

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from pacbandits.arrays import as_read, plain_number
+from pacbandits.certificate.worth import constant_action
 from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, plain
 from pacbandits.policies import class_from_json, class_to_json, policy_from_json
@@ -432,7 +433,8 @@ def _plan_of(given: Fields, algorithm: Trial, state: TrialState) -> TrialPlan:
     policies = [policy_from_json(one, state.policies) for one in given.items("policies")]
     closed = is_built_in(algorithm) and state.policies.checks_membership
     for one in policies:
-        if one.n_actions != state.policies.n_actions or (closed and not state.policies.has(one)):
+        for_all = algorithm.improve_on is not None and constant_action(one) is not None  # control, or a candidate
+        if one.n_actions != state.policies.n_actions or (closed and not (for_all or state.policies.has(one))):
             raise InputError(f"the {given.of} holds a policy that is not of its class")
 
     def pick(fields: Fields, name: str) -> tuple[Policy, ...]:

@@ -7,12 +7,16 @@
         certify the mixture of the leaders of all rounds; for a small class, the leader   (pacbandits.certificate)
 
 Validity depends on the certificate alone; everything else only affects the sample size.
+
+A trial that is asked to improve on an action stops by a proven gain over it instead: after every round the gains are
+those that `certify` proves of the log so far, which hold at all analyses together (docs/gains.md).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -21,20 +25,26 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger, make_certificate, worth_leading
-from pacbandits.certificate.certificate import MAX_STAKE
+from pacbandits.certificate.certificate import MAX_STAKE, Candidate, Improvement
+from pacbandits.certificate.certify import Request, certify_survey, improve_by_rounds
 from pacbandits.certificate.choosing import makes_way
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
-from pacbandits.checks import flag, instance, positive, settle, whole_number
+from pacbandits.certificate.learning import LearntClass
+from pacbandits.certificate.survey import LogInMemory
+from pacbandits.certificate.worth import constant_action
+from pacbandits.checks import flag, instance, number, positive, settle, whole_number
 from pacbandits.confidence import best_threshold, check_delta, check_epsilon
 from pacbandits.errors import InputError
 from pacbandits.options import About
 from pacbandits.policies.base import PolicyClass, check_class, check_memory, total
 from pacbandits.policies.finite import sum_scores
 from pacbandits.policies.rivals import RivalClass, check_rivals, rivals_of
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.progress import Progress
 from pacbandits.records import (
     Contexts,
     Design,
+    Guardrail,
     Log,
     Policy,
     RewardBounds,
@@ -44,7 +54,16 @@ from pacbandits.records import (
     likeliest,
     spare,
 )
-from pacbandits.rewards import CachedModel, FittedModel, RewardModel, check_model, default_model, no_idea, predict_once
+from pacbandits.rewards import (
+    CachedModel,
+    FittedModel,
+    RewardModel,
+    check_model,
+    default_model,
+    first_model,
+    no_idea,
+    predict_once,
+)
 from pacbandits.trials.protocol import Answer, Plan, State, check_played
 
 # The hardest rival of the leader by the data so far, for trials of the best policy itself (ε = 0).
@@ -218,6 +237,7 @@ class TrialState(State):
     leaders: of the rounds so far; None for a class whose leaders are not tested.
     missing: log-wealth by which the certificate of all data fell short after the last round.
     certificate: the one with the smallest certified ε so far, of all data or of the first rounds alone.
+    improvement: the gains over control proven after the last round, if the trial stops by them.
     """
 
     model: RewardModel = field(kw_only=True)
@@ -231,6 +251,7 @@ class TrialState(State):
     leaders: Leaders | None = None
     missing: float = 0.0
     certificate: Certificate | None = None
+    improvement: Improvement | None = None
 
     @cached_property
     def informed(self) -> Log | None:
@@ -264,6 +285,9 @@ class Trial(ABC):
     pilot: the size of the first round; by default 50 per action, at least 200.
     growth: the largest round, as a share of the samples so far.
     single: whether the answer must be a single policy, not a mixture policy.
+    improve_on: the number of the action that is today's practice, to stop by a proven gain over it; ε is then only the
+        size of differences by which exploration is chosen. None to stop by ε.
+    gain: the smallest proven gain to stop at; None for any above 0.
     """
 
     name: ClassVar[str] = ""
@@ -275,6 +299,8 @@ class Trial(ABC):
     pilot: int | None = field(default=None, kw_only=True)
     growth: float = field(default=DEFAULT_GROWTH, kw_only=True)
     single: bool = field(default=False, kw_only=True)
+    improve_on: int | None = field(default=None, kw_only=True)
+    gain: float | None = field(default=None, kw_only=True)
 
     def __init_subclass__(cls) -> None:
         if not cls.name:
@@ -287,6 +313,16 @@ class Trial(ABC):
             settle(self, pilot=whole_number(self.pilot, name="pilot", least=1))
         if self.model is not None:
             check_model(self.model)
+        if self.improve_on is not None:
+            settle(self, improve_on=whole_number(self.improve_on, name="improve_on, the number of an action,", least=0))
+            if self.single:
+                raise InputError(
+                    "a gain is proven of a policy or a mixture of policies; leave out single, or improve_on"
+                )
+        if self.gain is not None:
+            if self.improve_on is None:
+                raise InputError(f"a gain of {self.gain} is over today's practice; name that action: improve_on=0")
+            settle(self, gain=number(self.gain, name="gain", least=0, below=1))
         if not instance(self.rewards, RewardBounds, name="rewards").in_unit:
             raise InputError(
                 f"{self.name} needs rewards in [0, 1], and these are not known to be; rescale them, or use rage or "
@@ -302,15 +338,16 @@ class Trial(ABC):
         """Return the state before the first round."""
         policies = check_class(policies)
         check_memory(policies, len(check_contexts(contexts)))
+        if self.improve_on is not None:
+            whole_number(self.improve_on, name="improve_on, the number of an action,", most=policies.n_actions - 1)
         if self.epsilon == 0:
             check_rivals(policies, contexts)
         first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
         model = default_model(contexts) if self.model is None else self.model
         led = self.epsilon > 0 and worth_leading(policies)
         leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING) if led else None
-        return TrialState(
-            policies, contexts, first, oracle_calls=1, finished=self.epsilon >= 1, model=model, leaders=leaders
-        )
+        finished = self.epsilon >= 1 and self.improve_on is None
+        return TrialState(policies, contexts, first, oracle_calls=1, finished=finished, model=model, leaders=leaders)
 
     def design(self, state: TrialState, *, progress: Progress | None = None) -> TrialPlan | None:
         """Return the plan of the next round; None when the trial is finished."""
@@ -332,6 +369,8 @@ class Trial(ABC):
         if not isinstance(plan, TrialPlan) or plan.sampler is not plan.exploration.sampler:
             raise InputError(f"the plan is not one of {self.name}, or was altered; absorb the one that design returned")
         played = merge(state.played, plan.sampler, log.samples)
+        if self.improve_on is not None:
+            return self._absorb_for_gain(state, plan, log, played=played)
         seen, latest, leader, calls = self.learn(state, plan, log, played=played)
         best = latest
         if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
@@ -359,6 +398,15 @@ class Trial(ABC):
 
         played: every sampler in order, with the round's.
         """
+        grown, ledger = self._add(state, plan, log, played=played)
+        leader = self.choose_leader(grown, ledger)
+        latest, calls = self.certify(grown, ledger, leader)
+        return grown, latest, leader, calls + 1
+
+    def _add(
+        self, state: TrialState, plan: TrialPlan, log: Log, *, played: tuple[tuple[Sampler, int], ...]
+    ) -> tuple[TrialState, Ledger]:
+        """Return the state with the data of one more round, and their ledger."""
         log = replace(log, rounds=np.full(len(log), state.round_number))
         seen = log if state.log is None else state.log.followed_by(log)
         new = predict_once(state.fitted, log.contexts)
@@ -377,13 +425,88 @@ class Trial(ABC):
             current=plan.exploration,
             played=played,
         )
-        ledger = Ledger.of(seen, predictions)
-        leader = self.choose_leader(grown, ledger)
-        latest, calls = self.certify(grown, ledger, leader)
-        return grown, latest, leader, calls + 1
+        return grown, Ledger.of(seen, predictions)
+
+    # Trials that stop by a proven gain. Their interim analyses are `certify` of the log so far, without its search for
+    # ε: by the rounds of the log, so that no row is shuffled, and all bets of a round are fixed before it.
+
+    def _absorb_for_gain(
+        self, state: TrialState, plan: TrialPlan, log: Log, *, played: tuple[tuple[Sampler, int], ...]
+    ) -> TrialState:
+        """Add a round, and bound the gains over control by all data."""
+        if state.log is None and self.model is None:  # as `certify` does: nothing was predicted by another one so far
+            state = replace(state, model=first_model(log))
+        grown, ledger = self._add(state, plan, log, played=played)
+        leader, found = self.choose_leader(grown, ledger), self._prove(grown)
+        nearest = nearest_gain(found)
+        low, estimate = (-1.0, 0.0) if nearest is None else (nearest.low, nearest.estimate)
+        return grown.after(
+            plan,
+            log,
+            policy=self._control(state.policies) if found is None else found.policy,
+            finished=self.proves(grown, found),
+            details={"estimated_gain": estimate, "proven_gain": low},
+            oracle_calls=1,
+            leader=leader,
+            improvement=found,
+        )
+
+    def proves(self, state: TrialState, found: Improvement | None) -> bool:
+        """Return whether gains suffice to stop: that of the recommended candidate is proven, and as large as asked."""
+        one = None if found is None else found.recommended
+        return one is not None and one.low >= self._least_gain(state)
+
+    def _least_gain(self, state: TrialState) -> float:
+        """Return the smallest gain to stop at, in the units of rewards."""
+        low, high = (0.0, 1.0) if state.log is None else state.log.reward_range
+        return (self.gain or 0.0) * (high - low)
+
+    def certify_gain(self, state: TrialState, guardrails: Sequence[Guardrail] = ()) -> Certificate | None:
+        """Return the certificate that `certify` makes of all data; None if no candidate has led in a round.
+
+        guardrails: limits on the harm in other metrics of the log.
+        """
+        read, request = self._survey(state)
+        if not read.has_rounds:
+            return None
+        asked = replace(request, guardrails=tuple(guardrails))
+        made = certify_survey(read, LearntClass(state.policies, None), asked).certificate
+        return None if made.improvement is None else made
+
+    def _prove(self, state: TrialState) -> Improvement | None:
+        """Return the gains over control that all data prove; None if no candidate has led in a round."""
+        read, request = self._survey(state)
+        if not read.has_rounds:
+            return None
+        return improve_by_rounds(read, LearntClass(state.policies, None), request, model=state.model)
+
+    def _survey(self, state: TrialState) -> tuple[LogInMemory, Request]:
+        """Return the log with the predictions that were made before each round, and the request for `certify`."""
+        log, predictions, control = state.log, state.predictions, self.improve_on
+        assert log is not None
+        assert predictions is not None
+        assert control is not None
+        named = str(control) if log.action_names is None else log.action_names[control]
+        read = LogInMemory.arranged(log, ordered=False, shuffle=False)
+        read.predicted[str(state.model.to_json())] = predictions
+        return read, Request(policies=state.policies, delta=self.delta, model=self.model, control=named)
+
+    def _control(self, policies: PolicyClass) -> TreePolicy:
+        """Return the policy that gives everybody the control."""
+        assert self.improve_on is not None
+        return TreePolicy(self.improve_on, policies.n_actions)
+
+    def _gain_answer(self, state: TrialState) -> Answer:
+        """Return the recommended policy with the certificate of its gain."""
+        made = None if state.improvement is None else self.certify_gain(state)
+        if made is None:
+            return Answer(self._control(state.policies), False, "none: no gain is bounded before the second round")
+        return Answer(made.policy, state.finished, made.promise(), made)
 
     def result(self, state: TrialState) -> Answer:
         """Return the policy with its certificate."""
+        if self.improve_on is not None:
+            return self._gain_answer(state)
         if state.certificate is None:
             words = "none: nothing was played" if self.epsilon < 1 else "no gap is larger than 1"
             return Answer(state.policy, state.finished, words)
@@ -439,8 +562,17 @@ class Trial(ABC):
 
     def _round_size(self, state: TrialState, explored: Exploration) -> int:
         """Return a third of the interactions that seem to be missing, clipped to `round_size_limits`."""
+        if self.improve_on is not None:
+            return max(1, int(np.clip(self.missing_for_gain(state) / 3, *self.round_size_limits(state.samples))))
         missing = state.missing * 2.0 * explored.price * (BEST_PRICE_FACTOR if self.epsilon == 0 else 1.0)
         return max(1, int(np.clip(missing / 3, *self.round_size_limits(state.samples))))
+
+    def missing_for_gain(self, state: TrialState) -> float:
+        """Return the interactions that seem to be missing for the gain: the bound nears its estimate like 1/√n."""
+        nearest, least = nearest_gain(state.improvement), self._least_gain(state)
+        if nearest is None or nearest.estimate <= least:
+            return math.inf
+        return state.samples * (((nearest.estimate - nearest.low) / (nearest.estimate - least)) ** 2 - 1.0)
 
     def choose_leader(self, state: TrialState, ledger: Ledger, *, told: Policy | None = None) -> Policy:
         """Return the policy of largest doubly robust value on a ledger of known rewards, less a standard error.
@@ -480,6 +612,15 @@ class Trial(ABC):
             leaders=state.leaders,
         )
         return make_certificate(evidence, leader)
+
+
+def nearest_gain(improvement: Improvement | None) -> Candidate | None:
+    """Return the candidate of largest proven gain, other than control, that violates no guardrail; None if none."""
+    if improvement is None:
+        return None
+    allowed = [one for one in improvement.candidates if one.allowed]
+    others = [one for one in allowed if constant_action(one.policy) != improvement.control]
+    return max(others, key=lambda one: one.low, default=None)
 
 
 def multipliers_of(state: TrialState) -> tuple[float, ...]:

@@ -8,6 +8,14 @@ order: the order in which rows count.
 sums: rows that an engine adds up.
 """
 
-from pacbandits.verifier.verify import Verdict, learn_class_again, recompute, verify_log, verify_rows, watched_rows
+from pacbandits.verifier.verify import (
+    RowsToTest,
+    Verdict,
+    learn_class_again,
+    recompute,
+    rows_to_test,
+    verify_log,
+    verify_rows,
+)
 
-__all__ = ["Verdict", "learn_class_again", "recompute", "verify_log", "verify_rows", "watched_rows"]
+__all__ = ["RowsToTest", "Verdict", "learn_class_again", "recompute", "rows_to_test", "verify_log", "verify_rows"]

@@ -22,7 +22,7 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.conventions import BLOCK_GROWTH_FACTOR, FIRST_BLOCK_ROWS, LEFT_OUT, SETTLING_SHARE
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
-from pacbandits.engines.local import words_of_rows
+from pacbandits.engines.local import digest_by_content, words_of_rows
 from pacbandits.errors import InputError
 from pacbandits.records import Log
 from pacbandits.records.log import number_units
@@ -154,6 +154,7 @@ class RowOrder:
         is in one of the rounds that are early as a whole, and of the first in the round after them, `partial`.
     by_row (n,): the round of each row; for "content" alone.
     rows (early,): the early rows in their order; for "content" alone.
+    digest: of all rows in the order of their contents; for "content" alone.
     """
 
     kind: str
@@ -165,6 +166,7 @@ class RowOrder:
     partial: int = 0
     by_row: NDArray[np.uint8] | None = None
     rows: IntArray | None = None
+    digest: str = ""
 
     def rounds_of(self, number: int, block: Log) -> IntArray:
         """Return the round (n,) of each row of the block of this number."""
@@ -280,10 +282,13 @@ class _RowContents:
 def order_rows_by_content(source: Source, *, early: int, engine: Engine) -> RowOrder:
     """Return the order of rows shuffled by their contents, after a pass over them for their digests."""
     n = source.n_rows
-    order = place_by_digest(words_of_rows(engine, source, _RowContents(), what="ordering rows by their contents"))
+    words = words_of_rows(engine, source, _RowContents(), what="ordering rows by their contents")
+    order = place_by_digest(words)
+    digest = digest_by_content(next(iter(source.blocks(0, 1))), words[order])
     sizes = np.diff(np.minimum(block_ends(n, shuffled=True), n), prepend=0)
     by_row = np.empty(n, dtype=np.uint8)
     by_row[order] = np.repeat(np.arange(len(sizes)), sizes)
     early = min(early, n)
     nothing = np.empty(0, dtype=np.int64)
-    return RowOrder("content", nothing, sizes.astype(np.float64), early, by_row=by_row, rows=order[:early].copy())
+    first = order[:early].copy()
+    return RowOrder("content", nothing, sizes.astype(np.float64), early, by_row=by_row, rows=first, digest=digest)

@@ -19,7 +19,7 @@ from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import count_blocks
-from pacbandits.engines.local import BlockDigests, whole_digest
+from pacbandits.engines.local import CONTENT_DIGEST, BlockDigests, whole_digest
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
@@ -327,7 +327,9 @@ def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimi
         shuffled=shuffled,
         early=with_equal_bits(first) if order.by_row is not None else first,
         watched=_log_of_bits(watched, head),
-        digest=whole_digest(digests, n_rows=told.rows),
+        digest=order.digest
+        if c.digest.startswith(CONTENT_DIGEST) and order.digest
+        else whole_digest(digests, n_rows=told.rows),
         limits=limits,
     )
 

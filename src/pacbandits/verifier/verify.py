@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -115,13 +116,13 @@ def verify_rows(
     contexts: Contexts | None = None,
     model: RewardModel | None = None,
     limits: RowLimits | None = None,
-) -> tuple[Verdict, Log]:
-    """Verify a certificate by sums over the rows of a source; also return the rows to test for drift."""
+) -> tuple[Verdict, RowsToTest]:
+    """Verify a certificate by sums over the rows of a source; also return the rows to test the assumptions on."""
     try:
         rows = read_rows(c, source, engine=engine, limits=limits)
     except InputError as error:
         raise InputError(f"the rows cannot be read as the certificate says: {error}") from None
-    watched = rows.watched
+    watched = RowsToTest(rows.watched, rows.early if c.by_content else None)
     if c.ordered != rows.ordered or c.shuffled != rows.shuffled:
         return Verdict(("the certificate speaks of another order of rows than this log can have",), None), watched
     if c.epsilon == 0:
@@ -129,10 +130,25 @@ def verify_rows(
     return _with_rule(c, *_figures(c, rows, policies, model), policies, contexts), watched
 
 
-def watched_rows(c: Certificate, log: Log) -> Log:
-    """Return the rows of a log to test for drift: all, or every k-th for a certificate by sums."""
+class RowsToTest(NamedTuple):
+    """The rows on which the assumptions are tested.
+
+    along_file: in the order of the file: all, or every k-th for a certificate by sums.
+    by_content: in the order of their contents, the first for a certificate by sums; None if that is not their order.
+    """
+
+    along_file: Log
+    by_content: Log | None = None
+
+
+def rows_to_test(c: Certificate, log: Log) -> RowsToTest:
+    """Return the rows of a log on which the assumptions are tested."""
     step = -(-len(log) // c.limits.watched) if c.summed else 1
-    return log if step == 1 else log.take(np.arange(0, len(log), step))
+    along = log if step == 1 else log.take(np.arange(0, len(log), step))
+    if not c.by_content:
+        return RowsToTest(along)
+    early = order_log(log, ordered=c.ordered, shuffled=c.shuffled)
+    return RowsToTest(along, early.take(np.arange(min(len(early), c.limits.early))) if c.summed else early)
 
 
 def learn_class_again(

@@ -12,7 +12,7 @@ from pacbandits.certificate.summed.limits import LIMITS, RELEASED_LIMITS
 from pacbandits.certificate.summed.survey import survey_certified
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
-from pacbandits.verifier import watched_rows
+from pacbandits.verifier import rows_to_test
 from tests.certificate.summed.cases import KINDS, QUICK, SMALL, THREADS, by_sums
 
 
@@ -41,7 +41,7 @@ def test_other_limits_are_recorded_and_rows_are_read_again_by_them(monkeypatch):
     again = Certificate.from_json(found.to_json())
     assert again.limits == SMALL
     surveyed = survey_certified(again, LogSource(log), engine=THREADS)
-    assert (len(surveyed.early), len(surveyed.watched)) == (SMALL.early, len(watched_rows(again, log)))
+    assert (len(surveyed.early), len(surveyed.watched)) == (SMALL.early, len(rows_to_test(again, log).along_file))
     assert surveyed.digest == again.digest
 
 

@@ -20,7 +20,7 @@ from pacbandits.certificate.conventions import block_ends, planned_ends
 from pacbandits.compiled import kernel
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
-from pacbandits.engines.local import words_of_rows
+from pacbandits.engines.local import digest_by_content, words_of_rows
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
 from pacbandits.records import Log
@@ -190,12 +190,14 @@ class ByContent:
     rounds (n,): the block of each row.
     first (early,): the numbers of the early rows, rising.
     ranks (early,): their ranks.
+    digest: of all rows, the same for every order of the file.
     """
 
     ends: IntArray
     rounds: NDArray[np.uint8]
     first: IntArray
     ranks: IntArray
+    digest: str
 
     @property
     def counts(self) -> FloatArray:
@@ -229,12 +231,15 @@ def in_content_order(source: Source, *, early: int, engine: Engine) -> ByContent
     """Return blocks of rows in the order of their contents, after a pass to compute digests."""
     n = source.n_rows
     check_order_fits(n)
-    order = order_items(words_of_rows(engine, source, RowDigests(), what="ordering rows by their contents"))
+    words = words_of_rows(engine, source, RowDigests(), what="ordering rows by their contents")
+    order = order_items(words)
+    digest = digest_by_content(next(iter(source.blocks(0, 1))), words[order])
+    del words
     ends, early = planned_ends(n), min(early, n)
     rounds = np.empty(n, dtype=np.uint8)  # 10¹² rows have 66 blocks
     rounds[order] = np.repeat(np.arange(len(ends)), np.diff(np.minimum(ends, n), prepend=0))
     ranks = np.argsort(order[:early])
-    return ByContent(ends, rounds, order[:early][ranks], ranks)
+    return ByContent(ends, rounds, order[:early][ranks], ranks, digest)
 
 
 def check_order_fits(n_rows: int, *, free_bytes: int | None = None) -> None:

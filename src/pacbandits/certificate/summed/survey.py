@@ -37,7 +37,7 @@ from pacbandits.certificate.survey import LaidOut
 from pacbandits.certificate.worth import Decided
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import ask_together, count_blocks
-from pacbandits.engines.local import BlockDigests, whole_digest
+from pacbandits.engines.local import CONTENT_DIGEST, BlockDigests, whole_digest
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
@@ -488,11 +488,13 @@ def survey(
     digested: bool = True,
     limits: RowLimits = LIMITS,
     by_content: bool = True,
+    by_block: bool = False,
 ) -> Surveyed:
     """Arrange all rows, gather early and watched ones, and compute their digest.
 
     spec: of the class, if it is to be learnt from the first rows. digested: whether to compute the digest. by_content:
-    as for `arrange_rows`.
+    as for `arrange_rows`. by_block: whether the digest of rows in the order of their contents is by block, as it was
+    in earlier versions.
     """
     facts = facts_of(source)
     ordered = stands_in_order(facts.assumed, ordered=ordered, shuffle=shuffle)
@@ -510,12 +512,14 @@ def survey(
     )
     step = -(-facts.rows // limits.watched)
     wanted = Gathered((EarlyPlaces(arrangement), EverySo(step, facts.rows)), head)
+    digest = arrangement.digest if isinstance(arrangement, ByContent) and not by_block else ""
+    digested = digested and not digest
     names = BlockDigests(count_blocks(facts.rows) if digested else 1)
     questions = (wanted, names) if digested else (wanted,)
     found = ask_together(engine, source, questions, what="reading")
     early, watched = wanted.logs(found[0])
     early = normalised(early) if isinstance(arrangement, ByContent) else early
-    digest = whole_digest(found[1][0], n_rows=facts.rows) if digested else ""  # pyright: ignore
+    digest = whole_digest(found[1][0], n_rows=facts.rows) if digested else digest  # pyright: ignore
     in_order = (ordered or shuffled) and not facts.has_rounds
     return Surveyed(source, engine, facts, arrangement, shuffled, in_order, early, watched, digest, fewest, limits)
 
@@ -533,6 +537,7 @@ def survey_certified(certificate: Certificate, source: Source, *, engine: Engine
         shuffle=c.shuffled,
         limits=c.limits,
         by_content=c.by_content,
+        by_block=not c.digest.startswith(CONTENT_DIGEST),
     )
 
 

@@ -44,6 +44,7 @@ from pacbandits.service.dashboard.sentences import (
     alarms,
     as_confidence,
     bound,
+    by_gain,
     counted,
     day,
     doubts,
@@ -161,7 +162,7 @@ def curve_blocks(status: JsonView) -> Iterable[Block]:
     words = f"The certified distance from the best rule: {bound(points[0].best)} after {points[0].samples:,} people"
     if len(points) > 1:
         words += f", {bound(points[-1].best)} after {last:,}"
-    words += f". The goal is {show_short(goal)}."
+    words += ". It stops by a gain, not by this distance." if by_gain(status) else f". The goal is {show_short(goal)}."
     if doubts(status):
         yield Note("warning", DOUBTFUL)
     yield Curve(points, goal, expected, f"{DOUBTFUL} {words}" if doubts(status) else words)

@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 from urllib.parse import quote
 
+from pacbandits.certificate.claim import rounded_down
 from pacbandits.errors import count_of, one_line
 from pacbandits.report.numbers import about, show_short
 from pacbandits.service.dashboard.status import JsonView
@@ -165,6 +166,8 @@ def headline(status: JsonView, *, below: bool = True) -> str:
     distance, where, named = proven(status), status.text("state"), rule(status, below=below)
     if doubts(status):
         return DOUBTFUL
+    if by_gain(status):
+        return _gain_headline(status, named)
     if distance is not None and is_proven(status):
         return f"Proven: {named} is within {bound(distance)} of the best rule."
     held = where in ("paused", "stopped")
@@ -174,6 +177,26 @@ def headline(status: JsonView, *, below: bool = True) -> str:
         return f"{first}." if held else f"{first}; {ahead or TOO_EARLY}."
     said = f"{'It' if held else 'So far it'} is proven that {named} is within {bound(distance)} of the best rule"
     return f"{said}." if held else f"{said}; {ahead or TOO_EARLY}."
+
+
+def by_gain(status: JsonView) -> bool:
+    """Return whether the experiment stops by a proven gain over its control."""
+    return status.text("stop") == "gain"
+
+
+def _gain_headline(status: JsonView, named: str) -> str:
+    """Return the result of an experiment that stops by a gain."""
+    control, found = (
+        one_line(status.text("standard"), most=MAX_NAME_CHARACTERS),
+        status.part("claim").number("proven_gain"),
+    )
+    if found is not None:
+        words = "Proven" if is_proven(status) else "So far it is proven"
+        said = f"{named} earns at least {rounded_down(found):g} more a person than “{control}”"
+        return f"{words}: {said}." if is_proven(status) else f"{words} that {said}."
+    held = status.text("state") in ("paused", "stopped")
+    first = f"No gain over “{control}” is proven"
+    return f"{first}." if held else f"{first} yet; {time_to_go(status) or TOO_EARLY}."
 
 
 def explanation(status: JsonView) -> list[str]:
@@ -198,12 +221,14 @@ def _meaning(status: JsonView) -> str:
             "" if distance is None else f" If the assumptions held, it would be within {bound(distance)} of the best."
         )
         return f"No figure below holds with any confidence before the alarm is resolved.{near}"
+    if distance is None and by_gain(status):
+        return f"The goal is a proven gain over the control, with {confidence(status)} confidence."
     if distance is None:
         sure = confidence(status)
         return f"The goal is a rule proven to be within {show_short(goal)} of the best one, with {sure} confidence."
     this = "this mixture" if is_mix(status) else "this one"
     meaning = f"No rule of the kind compared earns over {bound(distance)} more a person than {this}, on average"
-    target = "" if is_proven(status) or goal is None else f" The goal is {show_short(goal)}."
+    target = "" if is_proven(status) or goal is None or by_gain(status) else f" The goal is {show_short(goal)}."
     return f"{meaning}. That is right with {confidence(status)} confidence, whenever you look.{target}"
 
 
