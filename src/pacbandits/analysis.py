@@ -30,7 +30,7 @@ from pacbandits.errors import InputError, nearest, option_of, plain
 from pacbandits.exports import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.blocks import read_split
-from pacbandits.logs.data_set import FileSet, open_set, useless_columns
+from pacbandits.logs.data_set import FileSet, dropped_words, open_set, useless_columns
 from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.readers import DataFrame, as_remote, copy_dataset, is_dataset, local_copies, log_of
 from pacbandits.logs.reading_options import Reading, ReadingOptions, Split
@@ -436,27 +436,11 @@ def without_useless(log: Rows, reading: Json, request: Request, data: object) ->
     found = useless_columns(log, but=asked)
     if not found:
         return log, reading
-    noticed = replace(form, notices=(*form.notices, *_dropped_words(found)))
+    noticed = replace(form, notices=(*form.notices, *dropped_words(found)))
     reading = {**reading, "dropped": list(found)}
     if isinstance(log, Log):
         return drop_features(noticed, found), reading
     return replace(log, recipe=replace(log.recipe, form=noticed)).without_features(found), reading
-
-
-def _dropped_words(found: Mapping[str, str | None]) -> list[str]:
-    """Return notices on useless columns, by `useless_columns`; one for each reason."""
-    out: list[str] = []
-    for other in dict.fromkeys(found.values()):
-        names = [plain(name) for name, same in found.items() if same == other]
-        shown = ", ".join(f"'{name}'" for name in names)
-        many = len(names) > 1
-        subject = f"the columns {shown} were left out, as they" if many else f"the column {shown} was left out, as it"
-        why = f"{'have' if many else 'has'} one value in all rows, which no rule can use"
-        if other is not None:
-            why = f"{'equal' if many else 'equals'} '{plain(other)}' in all rows"
-        kept = ",".join(f"+{name}" for name in names)
-        out.append(f"{subject} {why}; --features {kept} (in Python, keep=[{shown}]) keeps {'them' if many else 'it'}")
-    return out
 
 
 def _measure(found: CertifiedLog, log: Log, *, tell: Progress = silent) -> Measured:

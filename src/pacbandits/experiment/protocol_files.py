@@ -22,14 +22,13 @@ from pacbandits.errors import InputError, nearest, plain
 from pacbandits.experiment.protocol import (
     DEFAULT_ALGORITHM,
     ExperimentProtocol,
-    Forecast,
     GuardrailRule,
     LateRule,
     read_duration,
 )
 from pacbandits.experiment.webhooks import Webhook, read_webhooks
 from pacbandits.planning import StudyPlan, load_plan
-from pacbandits.planning.plan_files import two_numbers
+from pacbandits.planning.plan_files import Forecast, two_numbers
 from pacbandits.problems import load_problem
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Contexts, parquet
