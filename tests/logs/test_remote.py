@@ -98,6 +98,7 @@ def test_rows_that_are_streamed_have_the_same_digest_whatever_their_order(shop, 
     assert (code, err) == (0, "")
 
 
+@pytest.mark.thorough
 def test_a_query_with_its_own_order_keeps_it(shop, command):
     with local_copies([Remote("duckdb:///shop.db", "select * from test order by age desc")]) as files:
         ages = pq.read_table(files.paths[0])["age"].to_pylist()
@@ -150,6 +151,7 @@ def test_decimals_and_identifiers_of_a_database_are_read(shop):
     assert len(log) == TABLE.num_rows
 
 
+@pytest.mark.thorough
 def test_python_takes_urls_wherever_it_takes_files(shop):
     url = "duckdb:///shop.db?table=test"
     said, named = [], {name: value for name, value in PYTHON.items() if name != "policies"}

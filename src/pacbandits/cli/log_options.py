@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pacbandits.engines.dask import DaskEngine
     from pacbandits.logs.readers import LocalFiles
     from pacbandits.logs.reading_options import Reading
+    from pacbandits.policies import Restrictions
     from pacbandits.proofs import Proof
     from pacbandits.records import Contexts, Log
 
@@ -368,3 +369,68 @@ def _open_dask(scheduler: str | None, workers: int | None) -> Generator[DaskEngi
         if engine.dashboard is not None:
             say(f"dashboard: {engine.dashboard}", err=True)
         yield engine
+
+
+def restrictions_for(
+    log: Log,
+    *,
+    smallest_leaf: float | None,
+    cost: str | None,
+    max_cost: float | None,
+    max_share: str | None,
+    max_treated: float | None,
+    never: list[str] | None,
+    control: str | None,
+) -> Restrictions:
+    """Return the restrictions that the options ask for, for the actions of a log."""
+    from pacbandits.policies import Restrictions
+
+    budgets = [
+        name
+        for name, given in (("--max-cost", max_cost), ("--max-share", max_share), ("--max-treated", max_treated))
+        if given is not None
+    ]
+    if len(budgets) > 1:
+        raise InputError(f"{' and '.join(budgets)} cannot be combined; leave all but one out")
+    costs = {} if cost is None else _numbers(cost, option="--cost")
+    if max_share is not None:
+        if costs:
+            raise InputError("--max-share limits one action and takes no --cost; write --max-share email=0.3")
+        name, max_cost = _share(max_share, log)
+        costs = {name: 1.0}
+    return Restrictions(
+        smallest_leaf=smallest_leaf or 0.0,
+        cost=costs,
+        max_cost=max_cost,
+        max_treated=max_treated,
+        never=tuple(never or ()),
+        control=control,
+    )
+
+
+def _share(words: str, log: Log) -> tuple[str, float]:
+    """Return an action and its largest share, from `email=0.3`."""
+    from pacbandits.analysis import action_number
+    from pacbandits.logs.raw_log import read_share
+
+    name, equals, share = (part.strip() for part in words.rpartition("="))
+    if not equals or ("," in name and name not in (log.action_names or ())):
+        raise InputError(
+            f"--max-share must be one action with its share, such as email=0.3 or email=30%; got '{plain(words)}'"
+        )
+    action_number(name, log, of="--max-share")
+    return name, read_share(share, name)
+
+
+def _numbers(words: str, *, option: str) -> dict[str, float]:
+    """Return numbers by the names of actions, from `a=1,b=2.5`."""
+    found: dict[str, float] = {}
+    for item in words.split(","):
+        name, equals, value = item.rpartition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"{option} must be an action with a number, such as email=2.5; got '{plain(item)}'")
+    return found

@@ -447,6 +447,12 @@ class Snapshot:
         trial = np.array([one.kind != "deployed" for one in self.rounds], dtype=np.bool_)
         return ~self.rows.holdout & (self.rows.visits == 0) & trial[self.rows.rounds]
 
+    @cached_property
+    def own(self) -> BoolArray:
+        """Return which rows (n,) are the experiment's own, and not those of its pilot."""
+        pilot = np.array([one.kind == "pilot" for one in self.rounds], dtype=np.bool_)
+        return ~pilot[self.rows.rounds]
+
     def came(self, sequence: int, at: int) -> BoolArray:
         """Return which rows (n,) had a known reward when there were `sequence` records, at time `at`.
 
@@ -532,6 +538,6 @@ class Snapshot:
         out = np.full(len(self.rows), len(self.rounds), dtype=np.int64)
         numbers = np.arange(len(self.rows))
         for one in reversed(self.rounds):
-            if one.kind == "design":
+            if one.kind in ("design", "pilot"):
                 out[self.came(one.snapshot, one.snapshot_at) & (numbers < one.mature)] = one.number
         return out

@@ -536,6 +536,22 @@ def useless_columns(log: Log | FileSet, *, but: Collection[str] = ()) -> dict[st
     return {name: out[name] for name in features if name in out}
 
 
+def dropped_words(found: Mapping[str, str | None]) -> list[str]:
+    """Return notices on useless columns, by `useless_columns`; one for each reason."""
+    out: list[str] = []
+    for other in dict.fromkeys(found.values()):
+        names = [plain(name) for name, same in found.items() if same == other]
+        shown = ", ".join(f"'{name}'" for name in names)
+        many = len(names) > 1
+        subject = f"the columns {shown} were left out, as they" if many else f"the column {shown} was left out, as it"
+        why = f"{'have' if many else 'has'} one value in all rows, which no rule can use"
+        if other is not None:
+            why = f"{'equal' if many else 'equals'} '{plain(other)}' in all rows"
+        kept = ",".join(f"+{name}" for name in names)
+        out.append(f"{subject} {why}; --features {kept} (in Python, keep=[{shown}]) keeps {'them' if many else 'it'}")
+    return out
+
+
 def _pieces(log: Log | FileSet, needed: Sequence[Sequence[str]]) -> Iterator[Contexts]:
     """Yield the contexts of a log, some rows at a time; the first of files with all columns, the others with needed."""
     if isinstance(log, Log):

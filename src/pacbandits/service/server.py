@@ -29,6 +29,7 @@ from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import tracing
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.records import Contexts
+from pacbandits.rewards.registry import load_machine_code as load_predictions
 from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, ProxySignIn, Service
 from pacbandits.service.application import create_app
 from pacbandits.service.connections import guarded, raise_descriptor_limit
@@ -219,7 +220,7 @@ def _prepare() -> None:
 
 def _load_later() -> None:
     """Load the machine code for many assignments at once, after those that wait for a server that starts again."""
-    timer = threading.Timer(KERNEL_DELAY_SECONDS, load_machine_code)
+    timer = threading.Timer(KERNEL_DELAY_SECONDS, lambda: (load_machine_code(), load_predictions()))
     timer.daemon = True
     timer.start()
 
