@@ -278,9 +278,14 @@ class Improvement:
 
     @property
     def leaders(self) -> Leaders:
-        """The leaders of the recommended policy; control leads in every round in which a candidate does."""
-        if self.recommended is not None:
-            return self.recommended.leaders
+        """The leaders of the recommended policy."""
+        return self.leaders_of(self.chosen)
+
+    def leaders_of(self, name: str) -> Leaders:
+        """Return the leaders of a candidate, or of "control", which leads in every round in which a candidate does."""
+        for one in self.candidates:
+            if one.name == name:
+                return one.leaders
         own, constant = self.candidates[0].leaders, TreePolicy(self.control, self.candidates[0].policy.n_actions)
         turns = tuple(NOBODY if turn == NOBODY else 0 for turn in own.turns)
         return replace(own, policies=(constant,), turns=turns, cross_validated=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -24,10 +25,19 @@ from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, hash_seed, linked
+from pacbandits.experiment.chain import (
+    ASSIGNMENT,
+    BEGINNING,
+    ENTRY,
+    OUTCOME,
+    PUBLISHED,
+    TimeStamp,
+    hash_seed,
+    linked,
+)
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
+from pacbandits.experiment.exported_record import KEEPER, SealedTerms, StampCheck, check_stamp, contexts_of, pilot_bets
 from pacbandits.experiment.exported_record import Record as Record
-from pacbandits.experiment.exported_record import SealedTerms, contexts_of, pilot_bets
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
 from pacbandits.experiment.rounds import Round, played_rounds
@@ -183,7 +193,6 @@ MIN_SHARE_PROBABILITY = 1e-6  # of a holdout as far from its share, below which 
 # rule).
 SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, CLASS_GIVEN, BETS_FIXED, LED, TRIAL_TOLD)
 DRAWN = ASSUMPTIONS[-1]  # verified once the seed is disclosed
-KEEPER = "whoever keeps the database"
 TRUE_RECORDS = (
     "units, contexts and rewards were reported as they were, of all whom the experiment should have taken in: no chain "
     "shows what was reported wrongly, or not at all"
@@ -258,12 +267,15 @@ def audit(
     certificate: Certificate | None = None,
     *,
     head: str | None = None,
+    stamp: TimeStamp | None = None,
+    authorities: Path | None = None,
     contexts: Contexts | None = None,
     log: Log | None = None,
 ) -> Audit:
     """Audit an event log, and a certificate against it.
 
     head: one noted down earlier, to be found in the chain; or the line that `experiment head --publish` wrote.
+    stamp: a time-stamp of that head. authorities: certificates by which its signature is checked.
     contexts: those of the protocol, if the file lacks them.
     log: the log that the certificate was verified on, if it was read otherwise than `Log.read` does.
     """
@@ -274,13 +286,16 @@ def audit(
     log = None if log is None else check_log(log)
     found, heads = _replay(record)
     last, count = (heads[-1] if heads else BEGINNING).hex(), len(heads)
-    wanted = None if head is None else PublishedHead.parse(head)
+    given = head if head is not None or stamp is None else stamp.digest
+    wanted = None if given is None else PublishedHead.parse(given)
     noted = None if wanted is None else wanted.find(heads)
     if wanted is not None and noted is None:
         found.append(
             f"the head {wanted.head[:16]}… that was noted down is none of this chain: the record was altered since, or "
             "was exported before"
         )
+    if stamp is not None and wanted is not None and wanted.head != stamp.digest:
+        found.append(f"the time-stamp is of {stamp.digest[:16]}…, not of the head {wanted.head[:16]}…")
     if found:
         return Audit(tuple(found), last, count, ())
     try:
@@ -311,13 +326,17 @@ def audit(
         sealed = of_gain and certificate is not None and _is_sealed(certificate, terms)
     except InputError as error:
         return Audit((f"the record cannot be read: {error}",), last, count, ())
+    stamped = StampCheck((), (), ())
+    if stamp is not None and noted is not None:
+        stamped = check_stamp(stamp, authorities, latest=int(times_of(record)[noted - 1]))
+        found += stamped.faults
     if found:
         return Audit(tuple(found), last, count, (), noted)
     checked = [f"the chain of {count_of(count, 'record')} holds; its head is {last}"]
     if record.claimed < count:
         checked.append(f"the claim is of its first {count_of(record.claimed, 'record')}")
     if noted is not None:
-        checked.append(_fixed_by(record, whole, noted))
+        checked += [_fixed_by(record, whole, noted), *stamped.checked]
     checked.append(f"the protocol is the one with the digest {terms.digest}")
     begun = 0 if whole.pilot is None else whole.pilot.rounds
     checked.append(
@@ -341,7 +360,7 @@ def audit(
         checked.append(
             f"{after}every action and everybody of the holdout was drawn by the seed that the protocol sealed"
         )
-    trusted.append(NOBODY_NOTED if noted is None else NOTED)
+    trusted += [NOBODY_NOTED if noted is None else NOTED, *stamped.trusted]
     if terms.metrics:
         checked.append("metrics were reported with the rewards, as the protocol lists them")
     named = certificate is not None and certificate.improvement is not None
@@ -356,11 +375,14 @@ def audit(
         shown += (
             SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
         )
+        led = certificate.leaders is not None
+        does = "bets and leads" if led and not terms.withdrawn else "bets"
+        by = (
+            ", and is led by the policies that the rewards known before each round favour, of the actions that are left"
+        )
         checked.append(
-            "the certificate bets and leads as the rounds say, at the protocol's epsilon and its part of delta"
-            if not terms.withdrawn
-            else "the certificate bets as the rounds say, at the protocol's epsilon and its part of delta, and is led "
-            "by the policies that the rewards known before each round favour, of the actions that are left"
+            f"the certificate {does} as the rounds say, at the protocol's epsilon and its part of delta"
+            f"{by if led and terms.withdrawn else ''}"
         )
     return Audit((), last, count, tuple(checked), noted, shown, tuple(trusted))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.checks import path_of, texts
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.chain import MARK_BYTES, digest_published
+from pacbandits.experiment.chain import MARK_BYTES, TimeStamp, digest_published
 from pacbandits.experiment.draws import DRAWINGS
 from pacbandits.experiment.protocol import REHEARSED, STOP_RULES, LateRule, spell_remarks
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
@@ -27,6 +27,7 @@ from pacbandits.experiment.stored_rows import (
     StoredField,
     columns_of,
     outcome_kinds,
+    spell,
 )
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json
@@ -431,3 +432,41 @@ def pilot_bets(
     rows = ArrangedPilot(replace(log.only(log.rounds < pilot.rounds), known=None), pilot)
     scales, leaders = zip(*((one.scale, one.leader) for one in terms.rounds[: pilot.rounds]), strict=True)
     return follow_bets(trial, trial.start(terms.policies, contexts), rows, scales, leaders)
+
+
+# Time-stamps of heads.
+
+
+KEEPER = "whoever keeps the database"
+MAX_CLOCK_ERROR = 5 * 60 * 10**6  # microseconds by which clocks of a database and of a service may differ
+
+
+class StampCheck(NamedTuple):
+    """What comes of the check of a time-stamp: failed checks, passed ones and what remains to be trusted, in words."""
+
+    faults: tuple[str, ...]
+    checked: tuple[str, ...]
+    trusted: tuple[str, ...]
+
+
+def check_stamp(stamp: TimeStamp, authorities: Path | None, *, latest: int) -> StampCheck:
+    """Check a time-stamp: its signature, if certificates are given, and that no record before it is of later than it.
+
+    latest: the time of the last record that it fixes.
+    """
+    by = spell(stamp.by)
+    if latest > stamp.by + MAX_CLOCK_ERROR:
+        return StampCheck((f"the head was time-stamped by {by}, before its last record, of {spell(latest)}",), (), ())
+    fixed = f"the head was time-stamped (RFC 3161): all that it fixes was fixed by {by}"
+    unsigned = f"the time-stamp is of the service that it names: {KEEPER} could have made it"
+    if authorities is None:
+        return StampCheck((), (fixed,), (f"{unsigned} (--timestamp-ca CERTIFICATES checks its signature)",))
+    try:
+        wrong = stamp.wrong_signature(authorities)
+    except FileNotFoundError:
+        return StampCheck((), (fixed,), (f"{unsigned} (its signature is checked where openssl is installed)",))
+    if wrong is not None:
+        return StampCheck(
+            (f"{plain(authorities)} does not vouch for the signature of the time-stamp: {wrong}",), (), ()
+        )
+    return StampCheck((), (f"{fixed}; {plain(authorities)} vouches for its signature",), ())

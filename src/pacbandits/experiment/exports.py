@@ -99,7 +99,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         now = stored.rounds(connection)[standing.round]
         last, best = _last_look(connection, stored.name), best_look(connection, standing, stored.protocol)
         curve = _curve(connection, stored.name)
-        entries = events_in(connection, stored.name, most=MAX_EVENTS)
+        entries = events_in(connection, stored, most=MAX_EVENTS)
         missing = missed.count(connection, at, rows=standing.rows)
         hooks = {"count": len(webhooks_of(connection, stored.name))}
         hooks |= count_deliveries(connection, experiment=stored.name, now=at)

@@ -309,7 +309,7 @@ class MemoryRows:
     )
 
     late = None
-    rounding = 0.0
+    rounding = row_rounding = 0.0
 
     @property
     def n_actions(self) -> int:
