@@ -459,8 +459,8 @@ def judge_export(
     """
     from tests.experiment.test_fuzzed_records import write
 
-    from pacbandits.experiment.audit import links_of
     from pacbandits.experiment.chain import BEGINNING, linked
+    from pacbandits.experiment.exported_record import links_of
 
     columns, about = dict(genuine["columns"]), copy.deepcopy(genuine["about"])
     entries = copy.deepcopy(genuine["entries"])

@@ -35,7 +35,7 @@ from pacbandits.logs.data_set import FileSet, dropped_words, open_set, useless_c
 from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.readers import DataFrame, as_remote, copy_dataset, is_dataset, local_copies, log_of
 from pacbandits.logs.reading_options import Reading, ReadingOptions, Split
-from pacbandits.logs.table_files import expand
+from pacbandits.logs.table_files import MIN_STREAMED_ROWS, expand, is_streamed
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.decisions import COLUMN, ColumnPolicy
@@ -43,7 +43,7 @@ from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.progress import Progress, heard_by, listener, silent
 from pacbandits.proofs import Proof, save_certificate, verify
-from pacbandits.records import Chosen, Contexts, Log, parquet
+from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.records.metrics import (
     AnyMetric,
     Guardrail,
@@ -64,8 +64,6 @@ from pacbandits.verifier import Verdict
 Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
 Rows = TypeVar("Rows", Log, FileSet)
-MIN_STREAMED_ROWS = 2**19  # of Parquet
-MIN_STREAMED_BYTES = 2**28  # of text
 
 
 class Measured(NamedTuple):
@@ -499,23 +497,6 @@ def check_kept(log: Log, reading: Json, path: Path) -> None:
     for name in reading.get("keep", ()):
         if name not in known:
             raise InputError(f"--features +{plain(name)} adds no column of {path}{nearest(name, known)}")
-
-
-def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon: float | None) -> bool:
-    """Return whether files are read block by block: if an engine or several files are named, or one is large.
-
-    Rows that have to be sorted by time or counted in blocks, or that belong to returning users, are all needed at once.
-    """
-    path = paths[0]
-    pattern = path.is_dir() or (not path.exists() and any(letter in str(path) for letter in "*?["))
-    if engine is not None or len(paths) > 1 or pattern:
-        return True
-    counted = "block" in reading and "split" not in reading
-    if counted or reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
-        return False
-    if parquet.suffix(path) in parquet.DELIMITERS:
-        return path.stat().st_size >= MIN_STREAMED_BYTES
-    return parquet.suffix(path) in (".parquet", ".pq", ".parq") and parquet.count_rows(path) >= MIN_STREAMED_ROWS
 
 
 def are_files(given: object) -> TypeGuard[Files]:

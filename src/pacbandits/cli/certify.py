@@ -494,8 +494,9 @@ def certify_log(
     pacbandits certify --write-plan plan.json --action variant --reward bought --split uniform --control none
     pacbandits certify test.csv --plan plan.json --certificate proof.json[/]
     """
-    from pacbandits.analysis import analyse, is_streamed
+    from pacbandits.analysis import analyse
     from pacbandits.confidence import check_delta
+    from pacbandits.logs.table_files import is_streamed
     from pacbandits.planning.plan_files import load_any_plan
     from pacbandits.progress import heard_by
     from pacbandits.report import certificate_document

@@ -130,7 +130,7 @@ def verify_certificate(
     pacbandits verify proof.json export.parquet --head 5f2ab1…
     pacbandits verify proof.json export.parquet --timestamp checkout-150.tsr --timestamp-ca service.pem[/]
     """
-    from pacbandits.analysis import is_streamed
+    from pacbandits.logs.table_files import is_streamed
     from pacbandits.policies.registry import describe_class, detail_class
     from pacbandits.progress import heard_by
     from pacbandits.proofs import check_expected, check_is_proof

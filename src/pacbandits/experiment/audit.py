@@ -26,10 +26,7 @@ from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leader
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.experiment.chain import (
-    ASSIGNMENT,
     BEGINNING,
-    ENTRY,
-    OUTCOME,
     PUBLISHED,
     TimeStamp,
     hash_seed,
@@ -42,6 +39,7 @@ from pacbandits.experiment.exported_record import (
     StampCheck,
     check_stamp,
     contexts_of,
+    links_of,
     own_rows,
     pilot_bets,
     wrong_pilot_rounds,
@@ -50,7 +48,7 @@ from pacbandits.experiment.exported_record import Record as Record
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
 from pacbandits.experiment.rounds import Round, played_rounds
-from pacbandits.experiment.stored_rows import NEVER, AssignmentRow, EntryRow, OutcomeRow, outcome_kinds, spell
+from pacbandits.experiment.stored_rows import NEVER, spell
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import digest_class
@@ -445,37 +443,6 @@ class PublishedHead(NamedTuple):
         places = (number for number, one in enumerate(heads, start=1) if one.hex() == self.head)
         found = next(places, None)
         return found if self.records in (None, found) else None
-
-
-class Link(NamedTuple):
-    """A record as it is hashed: its number, kind and bytes; and the recorded head after it, if there is one."""
-
-    number: int
-    kind: bytes
-    record: bytes
-    told: str | None
-
-
-def links_of(record: Record) -> list[Link]:
-    """Return all records in the order of their sequence numbers."""
-    out: list[Link] = []
-    marks = record.marks.astype(np.uint8)
-    values = [
-        one.tolist() if one.ndim == 1 else [row.tobytes() for row in one.astype("<f8")]
-        for one in record.columns.values()
-    ]
-    for row, one in enumerate(zip(*values, strict=True)):
-        made = AssignmentRow(experiment="", row=row, unit="", **dict(zip(record.columns, one, strict=True)))
-        out.append(Link(made.sequence, ASSIGNMENT, made.sealed(marks[row].tobytes()), None))
-    kinds = outcome_kinds(len(metric_columns(record.log.metrics)))
-    for name, came in record.outcomes.items():
-        for row in np.flatnonzero(came.sequence < NEVER):
-            number, value, at = int(came.sequence[row]), float(came.values[row]), int(came.at[row])
-            told = OutcomeRow("", int(row), kinds[name], number, value, int(came.late[row]), at)
-            out.append(Link(number, OUTCOME, told.sealed(), None))
-    for number, at, kind, body, head in record.entries:
-        out.append(Link(number, ENTRY, EntryRow("", number, kind, at, body, b"", b"").sealed(), head))
-    return sorted(out, key=lambda one: one.number)
 
 
 def _replay(record: Record) -> tuple[list[str], list[bytes]]:

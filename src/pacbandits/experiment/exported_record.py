@@ -14,7 +14,7 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.checks import path_of, texts
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.chain import MARK_BYTES, TimeStamp, digest_published
+from pacbandits.experiment.chain import ASSIGNMENT, ENTRY, MARK_BYTES, OUTCOME, TimeStamp, digest_published
 from pacbandits.experiment.draws import DRAWINGS
 from pacbandits.experiment.protocol import REHEARSED, STOP_RULES, LateRule, spell_remarks
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
@@ -23,6 +23,8 @@ from pacbandits.experiment.stored_rows import (
     NEVER,
     AssignmentColumns,
     AssignmentRow,
+    EntryRow,
+    OutcomeRow,
     Outcomes,
     StoredField,
     columns_of,
@@ -487,3 +489,37 @@ def check_stamp(stamp: TimeStamp, authorities: Path | None, *, latest: int) -> S
             (f"{plain(authorities)} does not vouch for the signature of the time-stamp: {wrong}",), (), ()
         )
     return StampCheck((), (f"{fixed}; {plain(authorities)} vouches for its signature",), ())
+
+
+# The records as they are hashed.
+
+
+class Link(NamedTuple):
+    """A record as it is hashed: its number, kind and bytes; and the recorded head after it, if there is one."""
+
+    number: int
+    kind: bytes
+    record: bytes
+    told: str | None
+
+
+def links_of(record: Record) -> list[Link]:
+    """Return all records in the order of their sequence numbers."""
+    out: list[Link] = []
+    marks = record.marks.astype(np.uint8)
+    values = [
+        one.tolist() if one.ndim == 1 else [row.tobytes() for row in one.astype("<f8")]
+        for one in record.columns.values()
+    ]
+    for row, one in enumerate(zip(*values, strict=True)):
+        made = AssignmentRow(experiment="", row=row, unit="", **dict(zip(record.columns, one, strict=True)))
+        out.append(Link(made.sequence, ASSIGNMENT, made.sealed(marks[row].tobytes()), None))
+    kinds = outcome_kinds(len(metric_columns(record.log.metrics)))
+    for name, came in record.outcomes.items():
+        for row in np.flatnonzero(came.sequence < NEVER):
+            number, value, at = int(came.sequence[row]), float(came.values[row]), int(came.at[row])
+            told = OutcomeRow("", int(row), kinds[name], number, value, int(came.late[row]), at)
+            out.append(Link(number, OUTCOME, told.sealed(), None))
+    for number, at, kind, body, head in record.entries:
+        out.append(Link(number, ENTRY, EntryRow("", number, kind, at, body, b"", b"").sealed(), head))
+    return sorted(out, key=lambda one: one.number)
