@@ -40,7 +40,9 @@ from pacbandits.experiment.exported_record import (
     check_stamp,
     contexts_of,
     links_of,
+    own_rows,
     pilot_bets,
+    wrong_pilot_rounds,
 )
 from pacbandits.experiment.exported_record import Record as Record
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
@@ -470,7 +472,7 @@ def _wrong_rounds(record: Record, terms: SealedTerms) -> list[str]:
         faults.append("a row belongs to another round than the one that was open when it was assigned")
     if any(one.snapshot > one.sequence for one in rounds):
         faults.append("a design knew of records that came after it")
-    faults += _wrong_pilot(record, terms)
+    faults += wrong_pilot_rounds(record, terms)
     standard = np.eye(record.propensities.shape[1])[terms.standard]
     for one in rounds:
         rows = np.flatnonzero(record.rounds == one.number)
@@ -482,23 +484,6 @@ def _wrong_rounds(record: Record, terms: SealedTerms) -> list[str]:
         if not same or not np.allclose(record.propensities[rows], expected, rtol=0, atol=PROPENSITY_ROUNDING):
             faults.append(f"rows of round {one.number} were drawn with other probabilities than its design gives")
     return faults
-
-
-def _wrong_pilot(record: Record, terms: SealedTerms) -> list[str]:
-    """Return faults: rounds of a pilot that is not the protocol's, in which nothing is drawn by the experiment."""
-    begun = sum(one.kind == "pilot" for one in terms.rounds)
-    said = 0 if terms.pilot is None else terms.pilot.rounds
-    if begun != said or any(one.kind == "pilot" for one in terms.rounds[begun:]):
-        return ["the first rounds are not those of the pilot that the protocol says"]
-    inside = record.rounds < begun
-    if int(inside.sum()) != (0 if terms.pilot is None else terms.pilot.rows) or record.holdout[inside].any():
-        return ["the rows of the pilot are not as many as the protocol says"]
-    return []
-
-
-def _own(record: Record, terms: SealedTerms) -> BoolArray:
-    """Return which rows (n,) the experiment itself assigned, after those of its pilot."""
-    return record.rounds >= (0 if terms.pilot is None else terms.pilot.rounds)
 
 
 def _wrong_times(record: Record, terms: SealedTerms) -> list[str]:
@@ -551,7 +536,7 @@ def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
 
 def _wrong_draws(record: Record, terms: SealedTerms) -> list[str]:
     """Return faults: a holdout of another share than the protocol's, or draws that are not those of the seed."""
-    own = _own(record, terms)
+    own = own_rows(record, terms)
     new = (record.visits == 0) & own
     if record.seed is None:
         held, n = int(record.holdout[new].sum()), int(new.sum())

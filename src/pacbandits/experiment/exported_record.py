@@ -415,6 +415,23 @@ def contexts_of(record: Record, terms: SealedTerms, rows: IntArray) -> Contexts:
     return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))
 
 
+def wrong_pilot_rounds(record: Record, terms: SealedTerms) -> list[str]:
+    """Return faults: rounds of a pilot that is not the protocol's, in which nothing is drawn by the experiment."""
+    begun = sum(one.kind == "pilot" for one in terms.rounds)
+    said = 0 if terms.pilot is None else terms.pilot.rounds
+    if begun != said or any(one.kind == "pilot" for one in terms.rounds[begun:]):
+        return ["the first rounds are not those of the pilot that the protocol says"]
+    inside = record.rounds < begun
+    if int(inside.sum()) != (0 if terms.pilot is None else terms.pilot.rows) or record.holdout[inside].any():
+        return ["the rows of the pilot are not as many as the protocol says"]
+    return []
+
+
+def own_rows(record: Record, terms: SealedTerms) -> BoolArray:
+    """Return which rows (n,) the experiment itself assigned, after those of its pilot."""
+    return record.rounds >= (0 if terms.pilot is None else terms.pilot.rounds)
+
+
 def pilot_bets(
     log: Log, terms: SealedTerms, contexts: Contexts | None
 ) -> Literal["follow", "tied", "differ", "unknown"]:
