@@ -53,6 +53,7 @@ CONTENT = "certificate/test_content_order.py::test_"
 BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
+PILOT_ROWS = "trials/test_pilot_rows.py::test_"
 AUDIT = "experiment/audit.py"
 FORGING, ATTACKS, AUDITING = (f"experiment/test_{name}.py::test_" for name in ("forging", "attacks", "auditing"))
 SEALED_METRICS = "experiment/test_metrics.py::test_"
@@ -703,7 +704,7 @@ PAST = (
     Mutant(
         "interim analyses of a gain predict otherwise than its certificate",
         "trials/trial.py",
-        "if state.log is None and self.model is None:",
+        "if self.improve_on is not None and state.log is None and self.model is None:",
         "if False:",
         f"{STOPPING}a_run_stops_at_the_first_analysis_that_proves_a_gain",
     ),
@@ -929,7 +930,7 @@ PAST = (
     Mutant(
         "a worse certificate replaces a better one",
         "trials/trial.py",
-        "if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:",
+        "if state.pilot is None and earlier is not None and earlier.certified_epsilon < latest.certified_epsilon:",
         "if False:",
         f"{LEADERS}what_is_proven_stays_proven {LEADERS}a_worse_certificate_never_replaces_a_better_one",
     ),
@@ -1992,15 +1993,15 @@ EXPERIMENTS = (
     Mutant(
         "a guardrail takes visits for people",
         "experiment/analyses.py",
-        "~rows.holdout & (rows.visits == 0)\n    cells",
-        "~rows.holdout\n    cells",
+        "~rows.holdout & (rows.visits == 0) & snapshot.own\n    cells",
+        "~rows.holdout & snapshot.own\n    cells",
         f"{ATTACKS}people_who_come_back_raise_no_more_false_alarms",
     ),
     Mutant(
         "a guardrail counts the holdout",
         "experiment/analyses.py",
-        "~rows.holdout & (rows.visits == 0)\n    cells",
-        "rows.visits == 0\n    cells",
+        "~rows.holdout & (rows.visits == 0) & snapshot.own\n    cells",
+        "(rows.visits == 0) & snapshot.own\n    cells",
         f"{ATTACKS}a_guardrail_still_hears_first_visits_and_not_the_holdout",
     ),
     Mutant(
@@ -2027,7 +2028,7 @@ EXPERIMENTS = (
     Mutant(
         "actions are not drawn again",
         AUDIT,
-        "if (choose(record.propensities, drawn[:, ACTION]) != record.actions).any():",
+        "if (choose(record.propensities, drawn[:, ACTION]) != record.actions)[own].any():",
         "if record.seed < 0:",
         f"{ATTACKS}actions_that_were_chosen_are_found_once_the_seed_is_known",
     ),
@@ -2339,6 +2340,20 @@ EXPERIMENTS = (
         "round(whole)",
         "test_report_answers.py::test_a_headline_rounds_to_the_safe_side",
     ),
+    Mutant(
+        "a design is played without the model that its round stores",
+        "experiment/rounds.py",
+        "noise if self.fitted is None else variances(",
+        "noise if True else variances(",
+        "experiment/test_experiment.py::test_an_experiment_plays_the_sampler_of_the_trial_model_and_all",
+    ),
+    Mutant(
+        "a neighbour whose number is missing is taken for near without machine code",
+        "rewards/neighbours.py",
+        "row += np.where(np.isnan(others), SQUARED_DISTANCE_OF_LABELS, apart)",
+        "row += np.where(np.isnan(others), 0.0, apart)",
+        "rewards/test_registry.py::test_fitted_models_predict_the_same_without_machine_code",
+    ),
 )
 
 RIVALS = (
@@ -2543,6 +2558,44 @@ SUMS = (
     ),
 )
 
+PILOTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a pilot: stakes of a round know all its rows",
+        "trials/pilot_rows.py",
+        "_explore(trial, state, part if fixed else None)",
+        "_explore(trial, replace(state, log=pilot.log) if state.log else state, part if fixed else None)",
+        f"{PILOT_ROWS}bets_on_a_round_of_the_pilot_depend_on_earlier_rounds_alone",
+    ),
+    Mutant(
+        "a pilot: its rows count in the order of their file",
+        "trials/pilot_rows.py",
+        "log = sorted_by_content(replace(apart, rounds=np.zeros(len(rows), dtype=np.int64)))",
+        "log = replace(apart, rounds=np.zeros(len(rows), dtype=np.int64))",
+        f"{PILOT_ROWS}its_rows_are_the_first_of_the_log_whatever_their_order_in_the_file",
+    ),
+    Mutant(
+        "a pilot: whoever verifies takes its rows in any order",
+        "verifier/order.py",
+        "if digest_log(log_by_content(part)) != digest_log(part):",
+        "if False:",
+        f"{PILOT_ROWS}verify_refuses_rows_of_a_pilot_that_were_altered_or_moved",
+    ),
+    Mutant(
+        "a pilot: a claim of the pilot alone stays, whatever the trial shows",
+        "trials/trial.py",
+        "if state.pilot is None and earlier is not None",
+        "if earlier is not None",
+        f"{PILOT_ROWS}a_pilot_of_other_people_raises_an_alarm",
+    ),
+    Mutant(
+        "a pilot: whoever audits takes stakes on it as they are",
+        "trials/pilot_rows.py",
+        "if same and np.allclose(made.scales, scales, rtol=MAX_SCALE_ROUNDING, atol=0):",
+        "if same:",
+        "experiment/test_pilots.py::test_stakes_on_a_pilot_in_hindsight_are_noticed",
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
     *THRESHOLDS,
     *SCORES,
@@ -2558,4 +2611,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *EXPERIMENTS,
     *RIVALS,
     *SUMS,
+    *PILOTS,
 )

@@ -68,6 +68,9 @@ def create(
     These settings cannot be changed later: their digest is the first entry of
     the event log. The output can be published now.
 
+    The rows of a randomised pilot, [cyan]pilot = "pilot.csv"[/] in the file, count as
+    the first of the experiment, which then needs fewer people.
+
     [dim]Examples:
     pacbandits experiment create checkout.toml
     pacbandits experiment create checkout.toml --rehearsal
