@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from pacbandits.certificate import Certificate, Claim, LearntClass, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
+from pacbandits.certificate.certificate import CONTROL
 from pacbandits.certificate.certify import (
     DEFAULT_CLASS,
     DEFAULT_DELTA,
@@ -142,6 +143,21 @@ class Result:
         """The smallest ε that is proven, in the units of rewards."""
         return self.certificate.certified_epsilon
 
+    @cached_property
+    def distances(self) -> dict[str, float]:
+        """The proven ε of each candidate and of "control", all of which hold together; computed on first access.
+
+        In the units of rewards; empty if no control was named. By sums over rows, it has the recommended one alone.
+        """
+        gains = self.certificate.improvement
+        if gains is None:
+            return {}
+        names = (CONTROL, *(one.name for one in gains.candidates))
+        if self.certificate.summed:  # the others would take as many passes again, each
+            names = (gains.chosen,)
+        made = {name: self.found.certify_candidate(name) for name in names}
+        return {name: one.certified_epsilon for name, one in made.items() if one is not None}
+
     @property
     def alarms(self) -> tuple[str, ...]:
         """The evidence in the log against the assumptions: drift, or counts that do not fit the split."""
@@ -157,8 +173,12 @@ class Result:
         """The recommended policy: `policy(frame)` returns the name of an action for each row."""
         return DeployedPolicy(self.certificate.policy, self.certificate.action_names, self.certificate.dates)
 
-    def summary(self, *, proof: str | None = None) -> Summary:
-        """Return the content of a report; proof: the name of the certificate's file, if there is one."""
+    def summary(self, *, proof: str | None = None, distances: bool = False) -> Summary:
+        """Return the content of a report.
+
+        proof: the name of the certificate's file, if there is one. distances: whether to have the proven ε of each
+        candidate, which takes as long as the proof for each.
+        """
         return summarise(
             self.certificate,
             self.log,
@@ -171,11 +191,12 @@ class Result:
             control=self.control,
             proof=proof,
             rounds=self.found.rounds_of_sample(len(self.log)),
+            distances=self.distances if distances else None,
         )
 
     def report(self, path: str | Path) -> None:
         """Write a report for colleagues: one file, in HTML or Markdown (.md)."""
-        write_report(self.summary(), path_of(path))
+        write_report(self.summary(distances=True), path_of(path))
 
     def figure(self) -> Any:
         """Draw the mean outcome of the policy and of each single action with intervals, as a matplotlib figure."""

@@ -552,7 +552,8 @@ def certify_log(
             result = analyse(local.paths, reading, request, engine=who, progress=tell, notice=partial(say, err=True))
             result = result if local.name is None else replace(result, source=local.name)
         tell("computing values and gains")
-        summary = result.summary(proof=None if certificate is None else certificate.name)
+        named = None if certificate is None else certificate.name
+        summary = result.summary(proof=named, distances=report is not None)
     made = result.certificate
     if planned is not None:
         summary = replace(summary, happened=happened(planned, made, result.log))

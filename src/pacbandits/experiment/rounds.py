@@ -2,7 +2,9 @@
 
 A round of kind `design` has its own design. When it is full, or its time is over, a round of kind `continued` begins
 at once with the same design, stakes and leader, while the next design is computed. A round of kind `deployed` plays the
-certified policy; it is not part of the trial.
+certified policy; it is not part of the trial. Rounds of kind `pilot` come first: their rows are those of the pilot of
+the protocol, stored at creation, and their stakes and leaders follow from the rows before them
+(`pacbandits.trials.pilot_rows`).
 
 A design is computed from a snapshot: all records before the sequence number `snapshot`, at the time `snapshot_at`. The
 design, the leader, and the predictions that score the round's rows use the rewards of the first `mature` rows that
@@ -26,12 +28,13 @@ from pacbandits.errors import InputError
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import StackedTrees, stack
-from pacbandits.records import Chosen, Contexts, Design, Lottery, Policy, Sampler
+from pacbandits.records import Chosen, Contexts, Design, Log, Lottery, Policy, Sampler
 from pacbandits.records.design import Sparing, spare_actions
 from pacbandits.rewards import FittedModel, StoredFit, fit_from_json, stored_fit
 from pacbandits.schema import Fields, Json
 from pacbandits.trials.coda import MAX_POOLED_POLICIES, NoisyDesign, heaviest, variances
 from pacbandits.trials.late_rewards import PlayedRound
+from pacbandits.trials.pilot_rows import LoggedSampler
 from pacbandits.trials.trial import Exploration
 
 # The samplers of a live experiment: those of a trial, stored so that they are the same wherever they are read, and fast
@@ -250,8 +253,26 @@ def live_from_json(value: object, policies: PolicyClass | None = None) -> Live:
     return SAMPLERS[given.one_of("kind", SAMPLERS)].from_json(given, policies)
 
 
-Kind = Literal["design", "continued", "deployed"]
-KINDS: tuple[Kind, ...] = ("design", "continued", "deployed")
+@dataclass(frozen=True, eq=False)
+class Piloted:
+    """The sampler of a pilot's round: each row has its own propensities, which follow from no design.
+
+    n_actions: the number of actions.
+    """
+
+    n_actions: int
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """Raise InputError: nobody else is assigned by it."""
+        raise InputError("a pilot is over when the experiment begins, and assigns nobody an action")
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        return {"kind": "pilot", "actions": self.n_actions}
+
+
+Kind = Literal["design", "continued", "deployed", "pilot"]
+KINDS: tuple[Kind, ...] = ("design", "continued", "deployed", "pilot")
 ROUND = "round"  # kind of the log entry of a round
 LOOK = "look"  # that of an interim analysis, whose time determines which windows are over
 ENDLESS = 2**52  # planned size of a round without a limit
@@ -262,7 +283,7 @@ class Round:
     """A round, as fixed before it began.
 
     number: from 0.
-    kind: design, continued or deployed; see the module docstring.
+    kind: design, continued, deployed or pilot; see the module docstring.
     planned: planned number of rows.
     sampler: the design or deployed policy that is played.
     scale: scale of its bets.
@@ -281,7 +302,7 @@ class Round:
     number: int
     kind: Kind
     planned: int
-    sampler: Live
+    sampler: Live | Piloted
     scale: float
     price: float
     since: int
@@ -304,6 +325,8 @@ class Round:
         """Return a description of its beginning."""
         if self.kind == "continued":
             return f"round {self.number} goes on with the design of round {self.design}"
+        if self.kind == "pilot":
+            return f"round {self.number}: {self.planned:,} rows of the pilot"
         if self.kind == "deployed":
             return f"round {self.number}: everybody gets what the certified policy says"
         simplified = self.sampler.simplified if isinstance(self.sampler, LiveDesign) else ""
@@ -336,6 +359,24 @@ class Round:
         )
 
 
+def played_rounds(rounds: Sequence[Round], log: Log) -> list[PlayedRound]:
+    """Return rounds as the trial's code represents them; those of a pilot with the propensities of their rows.
+
+    log: rows of these rounds, at least those of the pilot.
+    """
+    out = [one.played() for one in rounds]
+    for place, one in enumerate(rounds):
+        if one.kind == "pilot":  # by the rows so far alone, as leaders are chosen by it
+            sampler = LoggedSampler.of(log.only(log.rounds <= one.number))
+            out[place] = replace(out[place], exploration=replace(out[place].exploration, sampler=sampler))
+    return out
+
+
+def _pilot_from_json(given: Fields) -> Piloted:
+    told = given.fields("sampler", of="pilot's round")
+    return Piloted(told.whole_number("actions", least=1))
+
+
 def round_from_json(
     value: object, before: Sequence[Round], policies: PolicyClass | None, *, opened: int, sequence: int
 ) -> Round:
@@ -349,9 +390,9 @@ def round_from_json(
         return replace(of, number=number, kind=same, planned=planned, opened=opened, sequence=sequence)
     return Round(
         number=number,
-        kind="design" if kind == "design" else "deployed",
+        kind=next(one for one in KINDS if one == kind),
         planned=planned,
-        sampler=live_from_json(given["sampler"], policies),
+        sampler=_pilot_from_json(given) if kind == "pilot" else live_from_json(given["sampler"], policies),
         scale=given.number("scale"),
         price=given.number("price"),
         since=given.whole_number("since"),

@@ -387,7 +387,7 @@ class Advancer:
                 scale=plan.scale,
                 price=explored.price,
                 since=explored.since,
-                leader=_sealed_leader(state),
+                leader=sealed_leader(state),
                 design=now.number + 1,
                 snapshot=snapshot.sequence,
                 snapshot_at=snapshot.at,
@@ -473,7 +473,7 @@ class Advancer:
         )
 
 
-def _sealed_leader(state: TrialState) -> Policy | None:
+def sealed_leader(state: TrialState) -> Policy | None:
     """Return the leader of the next round: an earlier leader that acts the same on all known contexts, if any."""
     if state.leaders is None or state.leader is None:
         return state.leader

@@ -26,6 +26,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.experiment import worker
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.extra import tracing
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.records import Contexts
 from pacbandits.rewards.registry import load_machine_code as load_predictions
@@ -149,6 +150,7 @@ def serve(asked: Serving) -> None:
 
 def _serve(asked: Serving, listening: socket.socket) -> None:
     journal = Journal()
+    tracing.start(journal.write)
     admin = os.environ.get(ADMIN_KEY_VARIABLE) or None
     proxy = ProxySignIn.from_environment(os.environ)
     app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal, proxy=proxy)
