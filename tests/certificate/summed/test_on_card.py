@@ -284,7 +284,7 @@ def worth_questions(setting: ScoreSetting, actions: int) -> tuple[ScoreSums, Bou
     decided = Decided(policies, shares, rng.random(rounds) < 0.8)
     stakes = np.outer([*EXPERT_STAKES, 1.5, 0.2], np.ones(rounds))
     centres = rng.normal(size=(2 * actions + 1, rounds)).clip(-0.5, 0.5)
-    return ScoreSums(setting, decided, actions, 28), BoundSums(setting, decided, actions, centres, stakes, 28)
+    return ScoreSums(setting, decided, actions, 28), BoundSums(setting, decided, actions, centres, stakes, 1.0, 28)
 
 
 def kernels_by_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
