@@ -1,15 +1,19 @@
 """Forged edits of certificates, protocols and exports: what `verify` refuses, and which printed line covers the rest.
 
 Every scalar of a file is changed and every field dropped, one at a time, and then random pairs. The forger knows the
-format: words, thresholds and recommendations are made to follow from the altered figures, and the hash chain of an
-export is made anew. An edit that passes must be one of
+format: words, thresholds and recommendations are made to follow from the altered figures, the hash chain of an export
+is made anew, and its certificate is made one of the altered log. An edit that passes must be one of
 
     same      the printed claim is the genuine one to the last word
     weaker    a larger ε or δ, a smaller gain, or a further assumption, of a policy that acts alike
     proven    another ε or δ, which the log proves, too: verify computes that again
     on trust  a printed line, which the genuine file lacks, says on whose word the claim rests
 
-python -m benchmarks.forgeries [edits [kind …]]
+Each edit has a seed of its own, so that a sweep may be run in pieces, at any time and in any order:
+
+python -m benchmarks.forgeries                         all of it, half an hour
+python -m benchmarks.forgeries DIR 0/6 [part …]        the first of six pieces, into a file in DIR
+python -m benchmarks.forgeries DIR                     the tables of all pieces in DIR
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ import json
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,17 +40,17 @@ import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.arrays import plain_number
 from pacbandits.certificate import Certificate
-from pacbandits.cli.verify import as_read
+from pacbandits.cli.verify import as_read, audit_export
 from pacbandits.compiled import using_cores
 from pacbandits.errors import InputError
 from pacbandits.experiment.audit import NOBODY_NOTED, audit, read_record
 from pacbandits.policies.registry import describe_class, detail_class
-from pacbandits.proofs import Proof, load_certificate, verify
+from pacbandits.proofs import Proof, load_certificate, save_certificate, verify
 from pacbandits.records import Contexts, Log, Lottery, parts_of
 from pacbandits.records.log import digest_log
+from pacbandits.rewards.combined import Stacked
 from pacbandits.verifier import Verdict
 from pacbandits.verifier.trust import sort_rest
-from pacbandits.verifier.verify import MemoryRows
 
 REFUSED, SAME, WEAKER, PROVEN, TRUSTED, LIE = "refused", "same", "weaker", "proven", "on trust", "LIE"
 OUTCOMES = (REFUSED, SAME, WEAKER, PROVEN, TRUSTED, LIE)
@@ -54,22 +59,30 @@ ROUNDING = 1e-6  # of what verify accepts as the same number
 Place = tuple[str | int, ...]
 
 
-# Verification is of each file anew, but for predictions: those of the same model, of the same rows, are kept.
+# Verification is of each file anew, but for reward models: one that was fitted to the same rows is kept.
 
 
-class Predictions:
-    """The rows of logs with the predictions of reward models, each made once."""
+class Fits:
+    """The reward models that were fitted, each once."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[str, str], Any] = {}
-        self.plain = MemoryRows.with_model
+        self.plain = Stacked.fit
 
-    def with_model(self, rows: MemoryRows, model: Any) -> Any:
-        """Replace `MemoryRows.with_model`."""
-        key = json.dumps(model.to_json(), default=plain_number), digest_log(rows.early)
+    def fit(self, model: Stacked, log: Log) -> Any:
+        """Replace `Stacked.fit`."""
+        key = json.dumps(model.to_json(), default=plain_number), digest_log(log)
         if key not in self.made:
-            self.made[key] = self.plain(rows, model).predictions
-        return replace(rows, predictions=self.made[key])
+            self.made[key] = self.plain(model, log)
+        return self.made[key]
+
+
+@contextmanager
+def fitted_once() -> Iterator[None]:
+    """Keep fitted reward models, and use one core."""
+    known = Fits()
+    with patch.object(Stacked, "fit", lambda model, log: known.fit(model, log)), using_cores(1):
+        yield
 
 
 # Genuine certificates of several kinds, from files of a few hundred rows.
@@ -114,7 +127,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "gain and guardrail": READ | GUARDED | {"policies": "trees:depth=1", "control": "a", "without": but("complaint")},
     "units": READ | {"policies": "trees:depth=1", "unit": "user", "without": but("user")},
     "blocks": COUNTED | {"policies": "trees:depth=1", "block": "school", "without": but("school")},
-    "sums": READ | {"policies": "trees:depth=2", "without": LEFT, "engine": "threads"},
+    "sums": READ
+    | GUARDED
+    | {"policies": "trees:depth=1", "control": "a", "without": but("complaint"), "engine": "threads"},
     "small class": READ | {"policies": "trees:depth=0", "epsilon": 0.3, "delta": 0.1, "without": LEFT},
 }
 
@@ -127,6 +142,7 @@ class Genuine:
     path: of its log.
     proof, log: the same, as read.
     printed: what verify prints of it.
+    head: of the hash chain, if the log is an export.
     """
 
     whole: dict[str, Any]
@@ -134,6 +150,7 @@ class Genuine:
     proof: Proof
     log: Log
     printed: Printed
+    head: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,9 +167,10 @@ class Printed:
     alarms: tuple[str, ...]
 
     @classmethod
-    def of(cls, proof: Proof, log: Log, verdict: Verdict) -> Printed:
+    def of(cls, proof: Proof, log: Log, verdict: Verdict, left: Sequence[str]) -> Printed:
+        """left: the assumptions that are left."""
         made = proof.certificate
-        rest = sort_rest(made, verdict.trusted, made.assumptions, verdict.checked)
+        rest = sort_rest(made, verdict.trusted, left, verdict.checked)
         about = (describe_class(proof.policies), *detail_class(proof.policies, log.contexts))
         reading = as_read(proof.reading) if proof.reading else ""
         return cls(made.describe(), made.words, about, reading, *rest, verdict.checked, verdict.alarms)
@@ -167,9 +185,43 @@ def make(name: str, folder: Path) -> Genuine:
     whole = json.loads(proof.read_text(encoding="utf-8"))
     read = load_certificate(proof)
     log = read.log(path)
-    verdict = verify(read.certificate, log, read.policies)
+    verdict, left = verified(read, log, path, None)
     assert verdict.good, verdict.faults
-    return Genuine(whole, path, read, log, Printed.of(read, log, verdict))
+    return Genuine(whole, path, read, log, Printed.of(read, log, verdict, left))
+
+
+def make_trial(folder: Path) -> Genuine:
+    """Run an experiment whose rule is proven better than others by far; return its certificate, with its export."""
+    from tests.experiment.live import Played  # needs the service's packages
+
+    played = Played(folder / "trial.db", {"epsilon": 0.3, "holdout": 0.1, "policies": "trees:depth=1"})
+    for _ in range(6):
+        played.day(200, mean=lambda action, context: 0.95 if (action == "discount") == (context["age"] < 40) else 0.05)
+        played.advance()
+    played.experiment.stop("it is over")
+    path, proof, running = folder / "trial.parquet", folder / "trial.json", played.experiment
+    running.export(path, reveal_seed=True)
+    result = running.result()
+    policies = running.protocol.trial()[1]
+    made = Certificate.from_json(result.certificate, policies)
+    save_certificate(proof, made, policies, record={"records": result.records, "look": result.look})
+    read, head = load_certificate(proof), running.seal().head
+    log = read.log(path)
+    verdict, left = verified(read, log, path, head)
+    assert verdict.good, verdict.faults
+    assert made.certified_epsilon < made.unit / 2
+    whole = json.loads(proof.read_text(encoding="utf-8"))
+    return Genuine(whole, path, read, log, Printed.of(read, log, verdict, left), head)
+
+
+def verified(proof: Proof, log: Log, path: Path, head: str | None) -> tuple[Verdict, tuple[str, ...]]:
+    """Return the verdict on a certificate as `pacbandits verify` has it, and the assumptions that are left."""
+    verdict, assumed = verify(proof.certificate, log, proof.policies), proof.certificate.assumptions
+    if head is None:
+        return verdict, assumed
+    found = audit_export(path, proof, log, head=head, contexts=None)
+    assert found is not None
+    return found.joined(verdict), found.left_to_assume(assumed)
 
 
 # Edits of scalars.
@@ -293,9 +345,9 @@ def judge(genuine: Genuine, altered: dict[str, Any], path: Path) -> tuple[str, t
             proof = load_certificate(path)
             same = proof.reading == genuine.proof.reading and proof.policy.columns == genuine.proof.policy.columns
             log = genuine.log if same else proof.log(genuine.path)
-            verdict = verify(proof.certificate, log, proof.policies)
+            verdict, left = verified(proof, log, genuine.path, genuine.head)
             if verdict.good:
-                return compare(genuine, proof, Printed.of(proof, log, verdict))
+                return compare(genuine, proof, Printed.of(proof, log, verdict, left))
             if verdict.value is None:
                 return REFUSED, ()
             forged = forged | {"value": verdict.value}
@@ -352,8 +404,12 @@ def make_export(folder: Path) -> dict[str, Any]:
     from tests.experiment.test_fuzzed_records import play_genuine
 
     _, made, policies = play_genuine(folder)
-    columns, about, entries, metadata, key = parts_of_export(folder / "x.parquet")
-    head = read_record(folder / "x.parquet").entries[-1][4]
+    path = folder / "x.parquet"
+    columns, about, entries, metadata, key = parts_of_export(path)
+    record, log = read_record(path), Log.read(path)
+    head = record.entries[-1][4]
+    good = audit(record, made, log=log, head=head).joined(verify(made, log, policies))
+    assert good.good, good.faults
     bodies = [[*entry[:3], json.loads(entry[3]), entry[4]] for entry in entries]
     return {
         "made": made,
@@ -364,6 +420,8 @@ def make_export(folder: Path) -> dict[str, Any]:
         "metadata": metadata,
         "key": key,
         "head": head,
+        "claimed": record.claimed,
+        "printed": {*good.checked, *good.trusted},
     }
 
 
@@ -395,11 +453,14 @@ def with_value(column: Any, number: int, rng: np.random.Generator) -> Any:
 def judge_export(
     genuine: dict[str, Any], part: str, path: Path, chosen: Sequence[Place], rng: np.random.Generator
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the outcome of an export in which some scalars of a part are others, and the lines that cover it."""
+    """Return the outcome of an export in which some scalars of a part are others, and the lines that cover it.
+
+    Its certificate is the genuine one, or one whose digest and figures are those of the altered log.
+    """
     from tests.experiment.test_fuzzed_records import write
 
-    from pacbandits.experiment.audit import links_of
     from pacbandits.experiment.chain import BEGINNING, linked
+    from pacbandits.experiment.exported_record import links_of
 
     columns, about = dict(genuine["columns"]), copy.deepcopy(genuine["about"])
     entries = copy.deepcopy(genuine["entries"])
@@ -419,15 +480,26 @@ def judge_export(
         texts = [[*one[:4], heads[one[0]].hex()] for one in texts]
         write(path, dict(columns), copy.deepcopy(about), texts, genuine["metadata"], genuine["key"])
         log, record = Log.read(path), read_record(path)
-        verdict = verify(genuine["made"], log, genuine["policies"])
-        found = audit(record, genuine["made"], log=log).joined(verdict)
-        noted = audit(record, genuine["made"], log=log, head=genuine["head"]).joined(verdict)
+        made = genuine["made"]
+        verdict = verify(made, log, genuine["policies"])
+        if not verdict.good:
+            own = made.of(log)
+            figures = {"digest": digest_log(own), "rows": len(own), "samples": own.samples, "remarks": log.remarks}
+            made = replace(made, **figures, reward_range=log.reward_range, action_names=log.action_names)
+            verdict = verify(made, log, genuine["policies"])
+            made = made if verdict.value is None else replace(made, value=verdict.value)
+            verdict = verify(made, log, genuine["policies"])
+        found, noted = (audit(record, made, log=log, head=one).joined(verdict) for one in (None, genuine["head"]))
     except InputError:
         return REFUSED, ()
     if not found.good:
         return REFUSED, ()
+    if record.claimed != genuine["claimed"]:  # the certificate names the number of records that it is of
+        return REFUSED, ()
     if noted.good:  # nothing that the chain seals was altered, nor the log
-        return SAME, ()
+        new = tuple(words for words in noted.trusted if words not in genuine["printed"])
+        same = {*noted.checked, *noted.trusted} <= genuine["printed"] and made is genuine["made"]
+        return (SAME, ()) if same else (TRUSTED, new) if new else (LIE, noted.checked)
     return (TRUSTED, (NOBODY_NOTED,)) if NOBODY_NOTED in found.trusted else (LIE, ())
 
 
@@ -435,51 +507,72 @@ def judge_export(
 
 
 Judge = Callable[[Sequence[Place], np.random.Generator], tuple[str, tuple[str, ...]]]
+PAIRS = 400  # of each part
+EXPORTED = ("protocol", "entries", "metadata", "records")
+PARTS = (*KINDS, "trial", *(f"export: {one}" for one in EXPORTED))
 
 
 @dataclass
 class Sweep:
-    """The outcomes of edits: counts, the lines that cover each field, and lies."""
+    """The outcomes of edits: counts, the lines that cover each field that may be edited alone, and lies."""
 
     counts: Counter[str]
-    lines: dict[str, Counter[tuple[str, str]]]
+    lines: Counter[tuple[str, str, str]]
     lies: list[str]
 
     @classmethod
     def empty(cls) -> Sweep:
-        return cls(Counter(), defaultdict(Counter), [])
+        return cls(Counter(), Counter(), [])
 
     def add(self, chosen: Sequence[Place], outcome: str, lines: tuple[str, ...]) -> None:
         self.counts[outcome] += 1
         if outcome == LIE:
             self.lies.append(f"{chosen}: {lines}")
         if outcome not in (REFUSED, LIE) and len(chosen) == 1:
-            self.lines[kind_of_place(chosen[0])][outcome, lines[0] if lines else ""] += 1
+            self.lines[kind_of_place(chosen[0]), outcome, lines[0] if lines else ""] += 1
+
+    def joined(self, other: Sweep) -> Sweep:
+        return Sweep(self.counts + other.counts, self.lines + other.lines, self.lies + other.lies)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"counts": self.counts, "lines": [[*key, count] for key, count in self.lines.items()], "lies": self.lies}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Sweep:
+        lines = Counter({(field, outcome, words): count for field, outcome, words, count in given["lines"]})
+        return cls(Counter(given["counts"]), lines, given["lies"])
 
 
-def sweep(every: Sequence[Place], judge: Judge, *, edits: int, seed: int) -> Sweep:
-    """Change each scalar by itself (evenly chosen ones, if they are more than two thirds of the edits), then pairs."""
-    rng, out = np.random.default_rng(seed), Sweep.empty()
-    step = max(1, -(-3 * len(every) // (2 * edits)))
-    for place in every[seed % step :: step]:
-        out.add((place,), *judge((place,), rng))
-    top = [place for place in every if len(place) <= 2] or list(every)
-    for _ in range(edits - out.counts.total()):
-        first = top[int(rng.integers(len(top)))]
-        second = every[int(rng.integers(len(every)))]
-        if first != second:
-            out.add((first, second), *judge((first, second), rng))
+def sweep(every: Sequence[Place], judge: Judge, *, seed: int, pairs: int, piece: tuple[int, int] = (0, 1)) -> Sweep:
+    """Change each scalar by itself, then pairs of which one is no deeper than most; of these the k-th of n pieces."""
+    out, top = Sweep.empty(), [place for place in every if len(place) <= 2] or list(every)
+    for number in range(piece[0], len(every) + pairs, piece[1]):
+        rng = np.random.default_rng([seed, number])
+        if number < len(every):
+            chosen = (every[number],)
+        else:
+            chosen = tuple({top[int(rng.integers(len(top)))]: 0, every[int(rng.integers(len(every)))]: 0})
+        out.add(chosen, *judge(chosen, rng))
     return out
 
 
-def sweep_certificate(name: str, folder: Path, *, edits: int) -> Sweep:
-    """Forge a certificate of this kind."""
-    known = Predictions()
-    with patch.object(MemoryRows, "with_model", lambda rows, model: known.with_model(rows, model)), using_cores(1):
-        genuine = make(name, folder)
+def sweep_part(part: str, folder: Path, *, piece: tuple[int, int] = (0, 1), pairs: int = PAIRS) -> Sweep:
+    """Forge a certificate of a kind, that of a trial, or the protocol, entries, metadata or records of an export."""
+    seed = PARTS.index(part)
+    with fitted_once():
+        if part.startswith("export: "):
+            name, own = part.removeprefix("export: "), make_export(folder)
+            judged = partial(judge_export, own, name, folder / "forged.parquet")
+            return sweep(export_places(own, name), judged, seed=seed, pairs=pairs, piece=piece)
+        genuine = make_trial(folder) if part == "trial" else make(part, folder)
         every = [place for place in places(genuine.whole) if not _follows(place, genuine.whole)]
-        every += [place for place in OPTIONAL if place[0] != "leaders" or genuine.whole["leaders"] is not None]
-        return sweep(every, partial(_judged, genuine, folder), edits=edits, seed=list(KINDS).index(name))
+        every += [place for place in OPTIONAL if _is_absent(place, genuine.whole)]
+        return sweep(every, partial(_judged, genuine, folder), seed=seed, pairs=pairs, piece=piece)
+
+
+def _is_absent(place: Place, whole: dict[str, Any]) -> bool:
+    inside = whole if len(place) == 1 else whole[str(place[0])]
+    return inside is not None and place[-1] not in inside
 
 
 def _follows(place: Place, whole: dict[str, Any]) -> bool:
@@ -494,51 +587,45 @@ def _judged(
     return judge(genuine, changed(genuine.whole, chosen, rng), folder / "forged.json")
 
 
-def sweep_export(folder: Path, *, edits: int) -> dict[str, Sweep]:
-    """Forge the protocol, the other entries, the metadata and the records of an export."""
-    genuine = make_export(folder)
+def export_places(genuine: dict[str, Any], part: str) -> list[Place]:
+    """Return every place of a part of an export."""
     inside = [place for place in places(genuine["entries"]) if place[1] != 4]  # heads, which are made anew
-    parts = {
-        "protocol": [place for place in inside if place[0] == 0],
-        "entries": [place for place in inside if place[0] != 0],
-        # Without its record a file is no export: its certificate's assumptions then stay on trust.
-        "metadata": [place for place in places(genuine["about"]) if place != ("record", DROPPED)],
-        "records": column_places(genuine["columns"]),
-    }
-    found: dict[str, Sweep] = {}
-    for part, every in parts.items():
-        judged = partial(judge_export, genuine, part, folder / "forged.parquet")
-        found[part] = sweep(every, judged, edits=edits, seed=len(part))
-        print(f"export: {part}: {dict(found[part].counts)}", file=sys.stderr, flush=True)
-    return found
+    if part in ("protocol", "entries"):
+        return [place for place in inside if (place[0] == 0) == (part == "protocol")]
+    if part == "metadata":  # without its record a file is no export: its certificate's assumptions then stay on trust
+        return [place for place in places(genuine["about"]) if place != ("record", DROPPED)]
+    return column_places(genuine["columns"])
 
 
-def main(edits: int, names: Sequence[str] = ()) -> None:
-    """Print the tables of so many edits, in equal parts of each kind of file; names: of these kinds alone."""
-    began = time.process_time()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        share = -(-edits // (len(KINDS) + 4))
-        wanted = names or (*KINDS, "export")
-        found: dict[str, Sweep] = {}
-        for name in (one for one in KINDS if one in wanted):
-            found[name] = sweep_certificate(name, folder, edits=share)
-            print(f"{name}: {dict(found[name].counts)}", file=sys.stderr, flush=True)
-        if "export" in wanted:
-            found |= {f"export: {part}": one for part, one in sweep_export(folder, edits=share).items()}
+def run_piece(folder: Path, piece: str, parts: Sequence[str]) -> None:
+    """Sweep a piece of some parts, each into a file in a folder."""
+    number, count = map(int, piece.split("/"))
+    for part in parts or PARTS:
+        began = time.process_time()
+        with tempfile.TemporaryDirectory() as place:
+            found = sweep_part(part, Path(place), piece=(number, count))
+        seconds = time.process_time() - began
+        told = {"part": part, "seconds": seconds, **found.to_json()}
+        (folder / f"{part.replace(' ', '-')}-{number}-of-{count}.json").write_text(json.dumps(told), encoding="utf-8")
+        print(f"{part}: {dict(found.counts)}, {seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+def report(folder: Path) -> None:
+    """Print the tables of all pieces in a folder."""
+    found, seconds = {part: Sweep.empty() for part in PARTS}, 0.0
+    for path in folder.glob("*.json"):
+        one = json.loads(path.read_text(encoding="utf-8"))
+        found[one["part"]] = found[one["part"]].joined(Sweep.from_json(one))
+        seconds += one["seconds"]
+    whole = Sweep.empty()
+    for one in found.values():
+        whole = whole.joined(one)
     rows = [
         [name, f"{one.counts.total():,}", *(f"{one.counts[outcome]:,}" for outcome in OUTCOMES)]
-        for name, one in found.items()
+        for name, one in (found | {"all": whole}).items()
     ]
-    whole = sum((one.counts for one in found.values()), Counter[str]())
-    rows.append(["all", f"{whole.total():,}", *(f"{whole[outcome]:,}" for outcome in OUTCOMES)])
-    print_table(f"forged edits, {time.process_time() - began:.0f} CPU-seconds", ["file", "edits", *OUTCOMES], rows)
-    fields: dict[tuple[str, str, str], int] = Counter()
-    for one in found.values():
-        for field, lines in one.lines.items():
-            for (outcome, words), count in lines.items():
-                fields[field, outcome, words] += count
-    listed = [[field, outcome, words, str(count)] for (field, outcome, words), count in sorted(fields.items())]
+    print_table(f"forged edits, {seconds:.0f} CPU-seconds", ["file", "edits", *OUTCOMES], rows)
+    listed = [[*key, str(count)] for key, count in sorted(whole.lines.items())]
     print_table("single edits that pass", ["field", "outcome", "line", "edits"], listed)
     for name, one in found.items():
         for words in one.lies:
@@ -546,4 +633,14 @@ def main(edits: int, names: Sequence[str] = ()) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, sys.argv[2:])
+    if len(sys.argv) > 1:
+        given = Path(sys.argv[1])
+        given.mkdir(parents=True, exist_ok=True)
+        if len(sys.argv) > 2:
+            run_piece(given, sys.argv[2], sys.argv[3:])
+        else:
+            report(given)
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            run_piece(Path(temporary), "0/1", ())
+            report(Path(temporary))

@@ -4,8 +4,9 @@
 
 Single assignments at a steady rate, latencies counted from when each was due; batches as fast as they are answered;
 single ones again while rounds are designed; and beside them a bare FastAPI answer to the same requests on the same
-machine, in the same run. CPU times are those of the server's process, which depend less on other work on the machine
-than latencies do. The load comes from a process of its own, and takes its share of the same cores.
+machine, in turns of a few seconds: what other work on the machine costs, it costs both. CPU times are those of the
+server's process, which depend less on such work than latencies do. The load comes from a process of its own, and takes
+its share of the same cores.
 """
 
 from __future__ import annotations
@@ -29,12 +30,24 @@ from pacbandits.service.client import Client
 
 RATE = 1_000  # single assignments a second
 CALM_RATE = 100  # the same while others export
-EXPORTED_ROWS, EXPORTERS = 20_000, 40  # rows of the exported experiment; connections that ask for it all the time
+# Rows of the exported experiment; connections that ask for it all the time: as many as may wait, and one is served.
+EXPORTED_ROWS, EXPORTERS = 20_000, 5
 BATCH_ROWS = 1_000
 CONNECTIONS, BATCH_CONNECTIONS = 64, 4
-MAX_SECONDS = 120
+MAX_SECONDS, TURNS = 120, 4
 PAUSE_SECONDS = 0.05  # of a connection that exports, between an answer and the next request
 QUANTILES = (50, 95, 99, 99.9)
+# Replaces the process that writes exports by the thread of the server that waits for it.
+IN_A_THREAD = """
+from time import thread_time
+from pacbandits.experiment.experiment import Experiment
+from pacbandits.service.open_experiments import ExportProcess
+def write(self, database, name, path):
+    begun = thread_time()
+    Experiment.open(database, name).export(path)
+    return thread_time() - begun
+ExportProcess.write = write
+"""
 BARE = """
 import uvicorn
 from fastapi import FastAPI, Request
@@ -119,10 +132,7 @@ class Load:
         while self._out and time.perf_counter() < self._until + 10:
             await asyncio.sleep(0.01)
         took = max(self._seconds, time.perf_counter() - started) if not self._rate else self._seconds
-        times = sorted(self.times)
-        found = {f"p{q:g}": 1e3 * times[min(len(times) - 1, int(len(times) * q / 100))] for q in QUANTILES}
-        rate = len(times) * self._rows / took
-        return found | {"rows_per_second": rate, "statuses": self.statuses, "lost": self.lost}
+        return {"times": self.times, "took": took, "statuses": self.statuses, "lost": self.lost}
 
     def answered(self, wire: Wire, status: int, seconds: float) -> None:
         self.times.append(seconds)
@@ -169,24 +179,50 @@ def generate(words: str) -> None:
         run = uvloop.run
     except ModuleNotFoundError:
         run = asyncio.run
-    print(json.dumps(run(load.run(asked["connections"]))))
+    with open(1, "w", encoding="utf-8", closefd=False) as out:  # in parts, even where PYTHONUNBUFFERED is set
+        out.write(json.dumps(run(load.run(asked["connections"]))))
 
 
-def measure(
-    server: int, port: int, key: str, *, rate: float, seconds: float, rows: int = 1, connections: int = CONNECTIONS
-) -> dict:
+def measure(server: int, port: int, key: str, **asked: float) -> dict:
     """What came of a load on a server, by its process and port."""
-    before = _cpu_seconds(server)
-    asked = {"port": port, "key": key, "rate": rate, "seconds": seconds, "rows": rows, "connections": connections}
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.service", "generate", json.dumps(asked)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=seconds + 60,
-    )
-    spent = (_cpu_seconds(server) - before) / seconds
-    return json.loads(done.stdout) | {"cores": spent}
+    return measure_in_turns([(server, port, key)], turns=1, **asked)[0]
+
+
+def measure_in_turns(
+    servers: list[tuple[int, int, str]],
+    *,
+    rate: float,
+    seconds: float,
+    rows: int = 1,
+    connections: int = CONNECTIONS,
+    turns: int = TURNS,
+) -> list[dict]:
+    """What came of the same load on several servers, by process, port and key, one after the other in several turns."""
+    found: list[list[dict]] = [[] for _ in servers]
+    for _ in range(turns):
+        for (server, port, key), own in zip(servers, found, strict=True):
+            asked = {"port": port, "key": key, "rate": rate, "seconds": seconds / turns, "rows": rows}
+            words = json.dumps(asked | {"connections": connections})
+            before = _cpu_seconds(server)
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.service", "generate", words],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=seconds + 60,
+            )
+            own.append(json.loads(done.stdout) | {"spent": _cpu_seconds(server) - before})
+    return [_together(own, rows) for own in found]
+
+
+def _together(turns: list[dict], rows: int) -> dict:
+    """Quantiles, rate, CPU time of a row and cores in use, over all turns."""
+    times = sorted(one for turn in turns for one in turn["times"])
+    statuses = sum((Counter(turn["statuses"]) for turn in turns), Counter())
+    took, spent = (sum(turn[name] for turn in turns) for name in ("took", "spent"))
+    found = {f"p{q:g}": 1e3 * times[min(len(times) - 1, int(len(times) * q / 100))] for q in QUANTILES}
+    found |= {"rows_per_second": len(times) * rows / took, "cores": spent / took, "statuses": dict(statuses)}
+    return found | {"lost": sum(turn["lost"] for turn in turns), "spent": 1e3 * spent / (len(times) * rows)}
 
 
 def _cpu_seconds(process: int) -> float:
@@ -245,7 +281,7 @@ def told(what: str, found: dict, *, bare: dict | None = None) -> None:
 
 def row(what: str, found: dict, bare: dict, *, unit: str = "") -> list[str]:
     """A line of the table in the documentation, with the server's CPU time beside that of the bare answer."""
-    spent, echo = (1e3 * one["cores"] / one["rows_per_second"] for one in (found, bare))
+    spent, echo = found["spent"], bare["spent"]
     times = (f"{found[q]:.1f} ms" for q in ("p50", "p99", "p99.9"))
     return [what, f"{found['rows_per_second']:,.0f}{unit}", *times, f"{spent:.2f} ms", f"{spent / echo:.1f}"]
 
@@ -253,46 +289,32 @@ def row(what: str, found: dict, bare: dict, *, unit: str = "") -> list[str]:
 def main(seconds: float = 10.0) -> None:
     seconds = min(seconds, MAX_SECONDS)
     admin = secrets.token_urlsafe(32)
-    bare, address = started("-c", BARE)
-    port = int(address.rpartition(":")[2])
-    try:
-        measure(bare.pid, port, "none", rate=RATE, seconds=2)
-        plain = measure(bare.pid, port, "none", rate=RATE, seconds=seconds)
-        plain_most = measure(bare.pid, port, "none", rate=0, seconds=min(5, seconds))
-    finally:
-        bare.terminate()
-        bare.wait()
-    told("bare FastAPI, singles", plain)
-    told("bare FastAPI, as fast as it can", plain_most)
+    bare, bare_address = started("-c", BARE)
+    echo = (bare.pid, int(bare_address.rpartition(":")[2]), "none")
     with tempfile.TemporaryDirectory() as folder:
         server, address = started(
             *("-m", "pacbandits", "serve", "--port", "0", "--database", str(Path(folder) / "bench.db")),
             env={"PACBANDITS_ADMIN_KEY": admin},
         )
-        port = int(address.rpartition(":")[2])
+        own = (server.pid, int(address.rpartition(":")[2]), admin)
         try:
             with Client(address, admin, timeout_seconds=120) as client:
                 client.create(PROTOCOL)
                 experiment = client.experiment("bench")
-                measure(server.pid, port, admin, rate=RATE, seconds=2)
-                singles = measure(server.pid, port, admin, rate=RATE, seconds=seconds)
+                measure_in_turns([echo, own], rate=RATE, seconds=2, turns=1)
+                plain, singles = measure_in_turns([echo, own], rate=RATE, seconds=seconds)
+                told("bare FastAPI, singles", plain)
                 told("singles", singles, bare=plain)
-                most = measure(server.pid, port, admin, rate=0, seconds=min(5, seconds))
+                plain_most, most = measure_in_turns([echo, own], rate=0, seconds=seconds)
+                told("bare FastAPI, as fast as it can", plain_most)
                 told("singles, as fast as it can", most)
-                batches = measure(
-                    server.pid,
-                    port,
-                    admin,
-                    rate=0,
-                    seconds=min(10, seconds),
-                    rows=BATCH_ROWS,
-                    connections=BATCH_CONNECTIONS,
-                )
+                batches = measure(*own, rate=0, seconds=seconds, rows=BATCH_ROWS, connections=BATCH_CONNECTIONS)
                 told(f"batches of {BATCH_ROWS:,}", batches)
-                designing = while_designing(experiment, server.pid, port, admin, seconds, bare=plain)
+                designing = while_designing(experiment, *own, seconds, bare=plain)
         finally:
-            server.terminate()
-            server.wait(30)
+            for one in (bare, server):
+                one.terminate()
+                one.wait(30)
     print_table(
         f"{seconds:.0f} seconds each",
         ["", "a second", "median", "99 % within", "99.9 % within", "CPU each", "times the bare one's"],
@@ -308,56 +330,71 @@ def main(seconds: float = 10.0) -> None:
 
 
 def exporting(seconds: float = 10.0) -> None:
-    """Assignments alone, and while EXPORTERS connections with a read key ask for the event log, again and again."""
-    with tempfile.TemporaryDirectory() as folder:
-        admin = secrets.token_urlsafe(32)
-        server, address = started(
-            *("-m", "pacbandits", "serve", "--port", "0", "--no-worker", "--database", str(Path(folder) / "bench.db")),
-            env={"PACBANDITS_ADMIN_KEY": admin},
-        )
-        port = int(address.rpartition(":")[2])
-        try:
-            with Client(address, admin, timeout_seconds=120) as client:
-                keys = {one["scope"]: one["key"] for one in client.create(PROTOCOL)["keys"]}
-                experiment = client.experiment("bench")
-                rows = people(EXPORTED_ROWS)
-                for at in range(0, len(rows), 5_000):
-                    made = experiment.assign_many(rows[at : at + 5_000])
-                    experiment.record_many({one.id: 1.0 for one in made})
-                measure(server.pid, port, admin, rate=CALM_RATE, seconds=2)
-                alone = measure(server.pid, port, admin, rate=CALM_RATE, seconds=seconds)
-                told("assignments alone", alone)
-                over, statuses = threading.Event(), Counter[int]()
+    """Assignments alone, and while EXPORTERS connections, each with its own key, ask for the event log all the time.
 
-                def ask() -> None:
-                    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-                    while not over.is_set():
-                        headers = {"Authorization": f"Bearer {keys['read']}"}
-                        connection.request("GET", "/experiments/bench/export", headers=headers)
-                        answer = connection.getresponse()
-                        answer.read()
-                        statuses[answer.status] += 1
-                        time.sleep(PAUSE_SECONDS)
-
-                asking = [threading.Thread(target=ask, daemon=True) for _ in range(EXPORTERS)]
-                for one in asking:
-                    one.start()
-                time.sleep(1)
-                beside = measure(server.pid, port, admin, rate=CALM_RATE, seconds=seconds)
-                over.set()
-                told(f"with {EXPORTERS} exporters", beside)
-                print(f"answers to exports: {dict(statuses)}", file=sys.stderr)
-        finally:
-            server.terminate()
-            server.wait(30)
+    Once as the service does it, by a process of its own with a lower priority, and once by a thread of the server.
+    """
+    rows = []
+    for what, words in (("a process of its own", ""), ("a thread of the server", IN_A_THREAD)):
+        with tempfile.TemporaryDirectory() as folder:
+            alone, beside, exports = _with_exports(folder, words, seconds)
+        rows += [(what, "no exports", alone, ""), (what, f"{EXPORTERS} exporters", beside, f"{exports / seconds:.1f}")]
     print_table(
         f"{seconds:.0f} seconds each, {EXPORTED_ROWS:,} rows",
-        ["", "median", "95 % within", "99 % within"],
+        ["exports by", "", "median", "95 % within", "99 % within", "exports a second"],
         [
-            [what, *(f"{found[q]:.0f} ms" for q in ("p50", "p95", "p99"))]
-            for what, found in (("assignments alone", alone), (f"with {EXPORTERS} exporters", beside))
+            [what, when, *(f"{found[q]:.0f} ms" for q in ("p50", "p95", "p99")), exports]
+            for what, when, found, exports in rows
         ],
     )
+
+
+def _with_exports(folder: str, words: str, seconds: float) -> tuple[dict, dict, int]:
+    """Assignments alone and beside exports, and how many exports were written meanwhile; words: run by the server."""
+    admin = secrets.token_urlsafe(32)
+    database = str(Path(folder) / "bench.db")
+    arguments = ["pacbandits", "serve", "--port", "0", "--no-worker", "--database", database]
+    code = f"import sys\nsys.argv = {arguments}\n{words}\nfrom pacbandits.cli import main\nmain()"
+    server, address = started("-c", code, env={"PACBANDITS_ADMIN_KEY": admin})
+    port = int(address.rpartition(":")[2])
+    try:
+        with Client(address, admin, timeout_seconds=120) as client:
+            client.create(PROTOCOL)
+            made = [client.ask("POST", "/experiments/bench/keys", {"scope": "read"}) for _ in range(EXPORTERS)]
+            experiment, people_there = client.experiment("bench"), people(EXPORTED_ROWS)
+            for at in range(0, EXPORTED_ROWS, 5_000):
+                assigned = experiment.assign_many(people_there[at : at + 5_000])
+                experiment.record_many({one.id: 1.0 for one in assigned})
+            measure(server.pid, port, admin, rate=CALM_RATE, seconds=2)
+            alone = measure(server.pid, port, admin, rate=CALM_RATE, seconds=seconds)
+            over, statuses = threading.Event(), Counter[int]()
+
+            def ask(key: str) -> None:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+                while not over.is_set():
+                    connection.request("GET", "/experiments/bench/export", headers={"Authorization": f"Bearer {key}"})
+                    answer = connection.getresponse()
+                    answer.read()
+                    statuses[answer.status] += 1
+                    time.sleep(PAUSE_SECONDS)
+
+            asking = [threading.Thread(target=ask, args=(one["key"],), daemon=True) for one in made]
+            for one in asking:
+                one.start()
+            time.sleep(5)  # until the process that exports has started
+            before = statuses[200]
+            beside = measure(server.pid, port, admin, rate=CALM_RATE, seconds=seconds)
+            done = statuses[200] - before
+            over.set()
+            for one in asking:
+                one.join()
+            told("alone", alone)
+            told(f"with {EXPORTERS} exporters", beside)
+            print(f"answers to exports: {dict(statuses)}", file=sys.stderr)
+            return alone, beside, done
+    finally:
+        server.terminate()
+        server.wait(30)
 
 
 def while_designing(experiment, server: int, port: int, key: str, seconds: float, *, bare: dict) -> dict:

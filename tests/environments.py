@@ -20,13 +20,7 @@ ROOT = Path(__file__).parent.parent
 LOWEST, NEWEST = ROOT / ".venv-lowest", ROOT / ".venv-newest"
 EXTRA = "test"
 # Old packages call what newer ones, on which they rest in turn, will take away: no concern of this project.
-# Python 3.13 warns of connections to SQLite that the garbage collector closes, in whichever test it runs.
-QUIET = (
-    *("-p", "no:cacheprovider"),
-    *("-W", "ignore::DeprecationWarning"),
-    *("-W", "ignore:unclosed database:ResourceWarning"),
-    *("-W", "ignore:.*sqlite3.Connection:pytest.PytestUnraisableExceptionWarning"),
-)
+QUIET = ("-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning")
 
 
 def lowest(requirement: str) -> str:

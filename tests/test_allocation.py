@@ -94,3 +94,13 @@ def test_plain_python_and_machine_code_agree_to_the_last_bit(monkeypatch: pytest
             plain = allocate(mass, floor=floor)
         for one, other in zip(plain, compiled, strict=True):
             assert np.array_equal(one, other[:40])
+
+
+def test_few_rows_wake_no_other_thread(monkeypatch):
+    """A server allocates for a handful of people at a time, hundreds of times a second."""
+    mass = np.random.default_rng(0).random((allocation.MAX_PLAIN_ROWS + 1, 3))
+    propensities, value = allocate(mass)  # with machine code, on all cores
+    monkeypatch.delattr(allocation, "over_cores")
+    few = allocate(mass[:7])
+    np.testing.assert_array_equal(few[0], propensities[:7])
+    np.testing.assert_array_equal(few[1], value[:7])

@@ -122,7 +122,7 @@ def test_candidates_are_not_said_to_be_proven_or_recommended_under_an_alarm(foun
     log, made, worth = found
     rail = SimpleNamespace(guardrail=SimpleNamespace(spelt="a <= b"), estimate=0.0, low=-0.1, high=0.1, state="kept")
     one = SimpleNamespace(name="rule", policy=made.policy, low=0.1, estimate=0.2, allowed=True, guarded=(rail,))
-    gain = SimpleNamespace(control=0, candidates=(one,), recommended=one)
+    gain = SimpleNamespace(control=0, candidates=(one,), recommended=one, chosen="rule")
     for checks in ((), (ALARMED,)):
         certified = replace(made, checks=checks)
         told = summarise(certified, log, worth=replace(worth, checks=checks), source="log.csv", outcome="reward")

@@ -82,5 +82,8 @@ def allocate(mass: FloatArray, *, floor: float = 0.0) -> tuple[FloatArray, Float
         for i in range(mass.shape[0]):
             value[i] = plain(mass[i], floor, out[i])
         return out, value
-    over_cores(lambda a, b: _fill_rows(mass, floor, out, value, a, b), count=mass.shape[0])
+    if mass.shape[0] <= MAX_PLAIN_ROWS:  # another thread would take longer to wake up
+        _fill_rows(mass, floor, out, value, 0, mass.shape[0])
+    else:
+        over_cores(lambda a, b: _fill_rows(mass, floor, out, value, a, b), count=mass.shape[0])
     return out, value

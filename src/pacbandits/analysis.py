@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from pacbandits.certificate import Certificate, Claim, LearntClass, Worth, measure_worth
 from pacbandits.certificate import evaluate as evaluate_log
+from pacbandits.certificate.certificate import CONTROL
 from pacbandits.certificate.certify import (
     DEFAULT_CLASS,
     DEFAULT_DELTA,
@@ -34,7 +35,7 @@ from pacbandits.logs.data_set import FileSet, dropped_words, open_set, useless_c
 from pacbandits.logs.log_table import drop_features
 from pacbandits.logs.readers import DataFrame, as_remote, copy_dataset, is_dataset, local_copies, log_of
 from pacbandits.logs.reading_options import Reading, ReadingOptions, Split
-from pacbandits.logs.table_files import expand
+from pacbandits.logs.table_files import MIN_STREAMED_ROWS, expand, is_streamed
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.decisions import COLUMN, ColumnPolicy
@@ -42,7 +43,7 @@ from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
 from pacbandits.progress import Progress, heard_by, listener, silent
 from pacbandits.proofs import Proof, save_certificate, verify
-from pacbandits.records import Chosen, Contexts, Log, parquet
+from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.records.metrics import (
     AnyMetric,
     Guardrail,
@@ -63,8 +64,6 @@ from pacbandits.verifier import Verdict
 Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
 Rows = TypeVar("Rows", Log, FileSet)
-MIN_STREAMED_ROWS = 2**19  # of Parquet
-MIN_STREAMED_BYTES = 2**28  # of text
 
 
 class Measured(NamedTuple):
@@ -142,6 +141,21 @@ class Result:
         """The smallest ε that is proven, in the units of rewards."""
         return self.certificate.certified_epsilon
 
+    @cached_property
+    def distances(self) -> dict[str, float]:
+        """The proven ε of each candidate and of "control", all of which hold together; computed on first access.
+
+        In the units of rewards; empty if no control was named. By sums over rows, it has the recommended one alone.
+        """
+        gains = self.certificate.improvement
+        if gains is None:
+            return {}
+        names = (CONTROL, *(one.name for one in gains.candidates))
+        if self.certificate.summed:  # the others would take as many passes again, each
+            names = (gains.chosen,)
+        made = {name: self.found.certify_candidate(name) for name in names}
+        return {name: one.certified_epsilon for name, one in made.items() if one is not None}
+
     @property
     def alarms(self) -> tuple[str, ...]:
         """The evidence in the log against the assumptions: drift, or counts that do not fit the split."""
@@ -157,8 +171,12 @@ class Result:
         """The recommended policy: `policy(frame)` returns the name of an action for each row."""
         return DeployedPolicy(self.certificate.policy, self.certificate.action_names, self.certificate.dates)
 
-    def summary(self, *, proof: str | None = None) -> Summary:
-        """Return the content of a report; proof: the name of the certificate's file, if there is one."""
+    def summary(self, *, proof: str | None = None, distances: bool = False) -> Summary:
+        """Return the content of a report.
+
+        proof: the name of the certificate's file, if there is one. distances: whether to have the proven ε of each
+        candidate, which takes as long as the proof for each.
+        """
         return summarise(
             self.certificate,
             self.log,
@@ -171,11 +189,12 @@ class Result:
             control=self.control,
             proof=proof,
             rounds=self.found.rounds_of_sample(len(self.log)),
+            distances=self.distances if distances else None,
         )
 
     def report(self, path: str | Path) -> None:
         """Write a report for colleagues: one file, in HTML or Markdown (.md)."""
-        write_report(self.summary(), path_of(path))
+        write_report(self.summary(distances=True), path_of(path))
 
     def figure(self) -> Any:
         """Draw the mean outcome of the policy and of each single action with intervals, as a matplotlib figure."""
@@ -478,23 +497,6 @@ def check_kept(log: Log, reading: Json, path: Path) -> None:
     for name in reading.get("keep", ()):
         if name not in known:
             raise InputError(f"--features +{plain(name)} adds no column of {path}{nearest(name, known)}")
-
-
-def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon: float | None) -> bool:
-    """Return whether files are read block by block: if an engine or several files are named, or one is large.
-
-    Rows that have to be sorted by time or counted in blocks, or that belong to returning users, are all needed at once.
-    """
-    path = paths[0]
-    pattern = path.is_dir() or (not path.exists() and any(letter in str(path) for letter in "*?["))
-    if engine is not None or len(paths) > 1 or pattern:
-        return True
-    counted = "block" in reading and "split" not in reading
-    if counted or reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
-        return False
-    if parquet.suffix(path) in parquet.DELIMITERS:
-        return path.stat().st_size >= MIN_STREAMED_BYTES
-    return parquet.suffix(path) in (".parquet", ".pq", ".parq") and parquet.count_rows(path) >= MIN_STREAMED_ROWS
 
 
 def are_files(given: object) -> TypeGuard[Files]:

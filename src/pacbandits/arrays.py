@@ -37,6 +37,7 @@ optimize: Any = LateModule("scipy.optimize")
 sparse: Any = LateModule("scipy.sparse")
 special: Any = LateModule("scipy.special")
 linalg: Any = LateModule("scipy.linalg")
+spatial: Any = LateModule("scipy.spatial")
 
 _NAN_BITS = np.array(np.nan).view(np.uint64)
 

@@ -84,7 +84,7 @@ class Kernel:
     @property
     def is_loaded(self) -> bool:
         """Return whether this process has machine code of it."""
-        return self._made is not None and bool(self._made.signatures)
+        return self._made is not None and bool(self._made.overloads)
 
     def is_quicker_plain(self, rows: int) -> bool:
         """Return whether plain Python is quicker for so many rows, as a new server gets first, and count them."""

@@ -10,9 +10,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from benchmarks.rivals import write
 
 from pacbandits.benchmark.cases import Case, Entry
-from pacbandits.benchmark.claims import BenchmarkFindings
+from pacbandits.benchmark.claims import BenchmarkFindings, read_findings
 from pacbandits.benchmark.results import BenchmarkSession, CaseFacts, Description, Failure, Misfit, Results, Selection
 from pacbandits.benchmark.standings import IntervalEstimate, Stopped
 from pacbandits.benchmark.suites import Suite
@@ -20,6 +21,7 @@ from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.report import Chapter, answer, repeat_code, report_html, report_markdown
 from pacbandits.report.benchmark.tables import (
     better_table,
+    chance_table,
     cost_table,
     facts_table,
     main_table,
@@ -31,6 +33,7 @@ from pacbandits.report.benchmark.tables import (
     show_lost,
     show_ratio,
     show_stopping,
+    single_table,
     stopping_table,
 )
 from pacbandits.report.document import Text
@@ -167,19 +170,51 @@ def test_tables_in_markdown_have_as_many_cells_in_every_row(findings):
             cells = len(re.findall(r"(?<!\\)\|", line))
             for row in (lines[at - 1], *lines[at + 1 : lines.index("", at)]):
                 assert len(re.findall(r"(?<!\\)\|", row)) == cells
-    assert tables == 6 + 2 * 3 + 4
+    assert tables == 7 + 2 * 3 + 4
 
 
 def test_the_main_table_holds_ours_against_the_best_other(findings):
     first, second, blind = main_table(findings).rows
     assert first[:5] == ("first", "3", "44 (41–48)", "uniform", "64 (61–68)")
     assert first[5].startswith("0.69 (0.6")
-    assert first[7] == "first: kept"
+    assert first[6] == "first: kept"
     assert second[1] == "1.2"
-    assert second[7] == "≤ 1.1: kept"
+    assert second[6] == "≤ 1.1: kept"
     assert blind[0] == "blind ◦"
-    assert blind[5:] == ("—", "—", "—")
+    assert blind[5:] == ("—", "—")
     assert main_table(findings, brief=True).rows[0][2] == "44"
+    assert "mixture" not in main_table(findings).note
+
+
+def test_cases_won_beyond_chance_are_counted(findings):
+    lost = [*spread("coda", "coda", 80, case="third"), *spread("uniform", "uniform", 40, case="third")]
+    table = chance_table(BenchmarkFindings.of([*findings.rows, *lost]))
+    rows = {row[0]: dict(zip(table.head, row, strict=True)) for row in table.rows}
+    assert [row[0] for row in table.rows] == ["first", NASTY, "third", "geometric mean of 3"]
+    assert rows["first"]["seeds"] == "10"
+    assert (rows["first"]["others"], rows["first"]["selected most often"]) == ("4", "uniform")
+    assert (rows["first"]["coda"], rows["third"]["coda"]) == ("won", "lost")
+    assert rows["first"]["by the same seeds"] == "0.69"
+    assert rows["first"]["by other seeds"].startswith("0.69 (0.6")
+    total = table.rows[-1]
+    assert total[4] == f"{(0.6899 * 0.6899 * 1.8989) ** (1 / 3):.2f}"
+    assert total[6] == "2 won, 0 level, 1 lost"
+    assert chance_table(BenchmarkFindings.of(seeds(10))).rows == ()
+
+
+def test_where_a_mixture_may_be_certified_a_single_policy_stands_beside(findings):
+    rows = [*findings.rows, *spread("coda single", "coda:answer=single", 55, case="first")]
+    rows += spread("uniform single", "uniform:answer=single", 75, case="first")
+    large = replace(theory("first", ratio=3.0), log_size=12.0)
+    found = BenchmarkFindings.of(rows, facts=[large, theory(NASTY, ratio=1.2)])
+    table = main_table(found)
+    assert [row[0] for row in table.rows] == ["first †", NASTY, "blind ◦"]
+    assert "In 1 of 3 cases the class is large, and the policy that is certified may be a mixture" in table.note
+    assert table.rows[0][3] == "uniform"  # coda with a single answer is no rival
+    assert single_table(found).rows == (
+        ("first", "44 (41–48)", "60 (56–63)", "64 (61–68)", "80 (76–83)", "1.34", "0.75"),
+    )
+    assert single_table(findings).rows == ()
 
 
 def test_multiples_of_the_first_with_default_and_best_knob(findings):
@@ -365,3 +400,55 @@ def test_what_is_lacking_goes_by_what_commands_asked_for():
     rows = [*spread("coda", "coda", 40, case="first"), *spread("uniform", "uniform", 60, case="second")]
     assert BenchmarkFindings.of(rows, description=about).lacking == {}
     assert BenchmarkFindings.of(rows[1:], description=about).lacking == {"first": 1}
+
+
+def test_runs_of_an_algorithm_that_is_clearly_behind_are_not_lacking():
+    entries = tuple(Entry(name, name) for name in ("coda", "plas", "rage"))
+    suite = Suite("by hand", "for tests", (Case("first", PROBLEM, 0.1, 0.1, 100),), entries, seeds=10, screened=True)
+    about = Description.from_json(json.loads(json.dumps(Description().with_suite(suite).to_json())))
+    assert about.suites["by hand"].screened
+    rows = [*spread("coda", "coda", 40), *spread("plas", "plas", 30)[:9], *spread("rage", "rage", 90)[:2]]
+    assert BenchmarkFindings.of(rows, description=about).lacking == {"first": 1}
+    patient = Description().with_suite(replace(suite, screened=False))
+    assert BenchmarkFindings.of(rows, description=patient).lacking == {"first": 9}
+
+
+@pytest.fixture
+def two_folders(tmp_path):
+    """Rivals in one folder, ours in another, with a run that both hold and a refusal of what the other played."""
+    older = [*spread("coda", "coda", 90)[:1], *spread("uniform", "uniform", 60)]
+    for name, rows, misfit in (
+        ("newer", spread("coda", "coda", 40), "uniform"),
+        ("older", older, "rage"),
+    ):
+        folder = Results.at(tmp_path / name)
+        with folder.held():
+            folder.describe(Description())
+            folder.add(rows)
+            folder.put_misfits([Misfit("by hand", "first", misfit, "no")])
+            folder.put_facts([theory("first", ratio=3.0)])
+    return tmp_path / "newer", tmp_path / "older"
+
+
+def test_folders_are_read_together_and_the_first_counts(two_folders):
+    found = read_findings(*two_folders)
+    assert [(row.algorithm, row.certified_at) for row in found.rows[:2]] == [("coda", 40), ("coda", 41)]
+    assert len(found.rows) == 20
+    assert [one.algorithm for one in found.misfits] == ["rage"]  # uniform played in the other folder
+    assert found.verdict("first").ratio.value == pytest.approx(44.5 / 64.5)
+    assert read_findings(*reversed(two_folders)).rows[0].certified_at == 90
+
+
+def test_tables_of_folders_are_written_into_a_page(two_folders, tmp_path):
+    page = tmp_path / "page.md"
+    before, after = (
+        "# A page\n\n<!-- tables: python -m benchmarks.rivals FOLDER; dear: hours -->",
+        "<!-- /table -->\n\nend\n",
+    )
+    page.write_text(f"{before}\n\nold\n\n{after}", encoding="utf-8")
+    write(str(page), *map(str, two_folders))
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"{before}\n\n20 runs, 1 case, 2 algorithms; pacbandits ")
+    assert text.endswith(after)
+    assert "| first | 3 | 44 (41–48) | uniform | 64 (61–68) | 0.69" in text
+    assert "\nold\n" not in text

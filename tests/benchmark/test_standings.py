@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pacbandits.benchmark.claims import verdict, verdicts
-from pacbandits.benchmark.standings import standing, standings
+from pacbandits.benchmark.claims import mean_ratio, verdict, verdicts
+from pacbandits.benchmark.standings import behind, standing, standings
 from pacbandits.errors import InputError
 from tests.benchmark.hand_made import made, seeds, unproven
 
@@ -122,8 +122,9 @@ def test_claims_where_somebody_never_stops():
     only_they = verdict(standing([*seeds(10, unproven), *played("uniform", "uniform", 50)]), uniform_over_best=None)
     assert (only_they.ratio.value, only_they.kept, only_they.beyond_chance) == (math.inf, False, True)
     assert nobody.to_json()["ratio"]["value"] is None
-    assert (only_us.held_out, only_they.held_out) == (0.0, math.inf)
-    assert math.isnan(nobody.held_out)
+    assert (only_us.held_out.ratio.value, only_they.held_out.ratio.value) == (0.0, math.inf)
+    assert (only_us.held_out.outcome, only_they.held_out.outcome) == ("won", "lost")
+    assert nobody.held_out is None
 
 
 @pytest.mark.thorough
@@ -140,18 +141,44 @@ def test_of_many_that_are_alike_the_luckiest_is_no_better_by_other_seeds():
         ]
         found = verdict(standing(rows), uniform_over_best=(1.0, 1.0))
         raw.append(math.log(found.ratio.value))
-        held_out.append(math.log(found.held_out))
+        held_out.append(found.held_out)
     assert np.mean(raw) > 0.12
-    assert abs(np.mean(held_out)) < 0.06
+    assert abs(np.mean([math.log(one.ratio.value) for one in held_out])) < 0.06
+    assert sum(one.outcome == "level" for one in held_out) >= 17
+    overall = mean_ratio(held_out)
+    assert overall.low < 1.0 < overall.high
+    assert overall.high / overall.low < 1.35
 
 
 def test_a_rival_that_is_better_is_so_by_other_seeds():
     rows = [*played("coda", "coda", 120), *played("uniform", "uniform", 100), *played("adacb", "adacb", 140)]
-    assert verdict(standing(rows), uniform_over_best=None).held_out == pytest.approx(1.2, rel=0.02)
+    found = verdict(standing(rows), uniform_over_best=None).held_out
+    assert found.ratio.value == pytest.approx(1.2, rel=0.02)
+    assert 1.1 < found.ratio.low < found.ratio.value < found.ratio.high < 1.3
+    assert (found.outcome, found.rivals, found.selected) == ("lost", 2, "uniform")
     few = [row for row in rows if row.seed < 3]
-    assert math.isnan(verdict(standing(few), uniform_over_best=None).held_out)
-    fewer = [row for row in rows if row.entry != "uniform" or row.seed < 5]  # it has not all of our seeds
-    assert verdict(standing(fewer), uniform_over_best=None).held_out == pytest.approx(120 / 140, rel=0.02)
+    assert verdict(standing(few), uniform_over_best=None).held_out is None
+    fewer = verdict(standing([r for r in rows if r.entry != "uniform" or r.seed < 4]), uniform_over_best=None)
+    assert fewer.rival.entry == "adacb"  # uniform has fewer than half of our seeds, and may be first by luck
+    assert fewer.held_out.ratio.value == pytest.approx(120 / 140, rel=0.02)
+    assert (fewer.held_out.outcome, fewer.held_out.rivals) == ("won", 1)
+
+
+def test_our_own_algorithm_with_another_answer_is_no_rival():
+    rows = [*played("coda", "coda", 120), *played("coda single", "coda:answer=single", 60)]
+    rows += [*played("uniform", "uniform", 140), *played("coda-paper", "coda-paper", 150)]
+    found = verdict(standing(rows), uniform_over_best=None)
+    assert (found.ours.entry, found.rival.entry, found.held_out.rivals) == ("coda", "uniform", 2)
+
+
+def test_who_is_clearly_behind_after_a_few_seeds():
+    """Nobody after one run; by more than a half after nine; never uniform exploration or our own algorithm."""
+    first = {"exp4": [100.0] * 9}
+    assert behind(first | {"plas": [math.inf]}) == frozenset()
+    assert behind(first | {"plas": [149.0] * 9, "rage": [151.0] * 9}) == {"rage"}
+    assert behind(first | {"plas": [205.0] * 2, "rage": [207.0] * 2, "adacb": [math.inf] * 2}) == {"rage", "adacb"}
+    assert behind(first | {one: [900.0] * 9 for one in ("uniform", "coda", "coda:answer=single")}) == frozenset()
+    assert behind({"coda": [10.0] * 9} | first) == frozenset()  # nor is anybody behind us
 
 
 def test_no_claim_without_certificates_or_rivals():

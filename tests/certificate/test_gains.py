@@ -26,11 +26,12 @@ from pacbandits.certificate.worth import Ends, Kind, decide_led, stakes_for
 from pacbandits.confidence import CONTROL_PART, candidate_part, guardrail_part, recommended_part
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
+from pacbandits.logs.data_set import open_set
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Log, Metric, Ratio
 from pacbandits.records.log import NOT_IN
-from pacbandits.records.metrics import read_guardrail
+from pacbandits.records.metrics import read_guardrail, read_guardrails
 from pacbandits.records.row_order import COUNTED_ROWS
 from pacbandits.report.document import Intervals, Section
 from pacbandits.report.markdown import render_markdown
@@ -39,6 +40,7 @@ from pacbandits.rewards import model_from_json
 from pacbandits.verifier import verify_rows
 from pacbandits.verifier.content_order import content_order
 from pacbandits.verifier.gains import number_before
+from pacbandits.verifier.sums import read_rows
 from pacbandits.verifier.verify import COUNT_TRUSTED, ORDER_TRUSTED
 
 NAMES = ("today", "new", "other")
@@ -324,6 +326,37 @@ def test_the_report_has_a_ladder_of_candidates_and_one_picture_of_gains():
         assert not any("today" in line.label for one in over for line in one.rows)
 
 
+def test_each_candidate_has_a_proven_distance_from_the_best_at_its_own_part_of_delta():
+    """Control is worse than the best by 0.3: that is in its ε; all of them are in the report, as they hold together."""
+    log, made, policies = better()
+    result = pb.certify(log, policies, control="today")
+    for name in (CONTROL, RULE, ONE_ACTION):
+        own = result.found.certify_candidate(name)
+        part = recommended_part(control=name == CONTROL, candidates=2)
+        assert own.threshold == pytest.approx(-math.log(0.05 * 0.8 * part))
+        assert result.distances[name] == own.certified_epsilon
+    assert made.improvement.chosen in (RULE, ONE_ACTION)
+    assert result.distances[made.improvement.chosen] == result.epsilon < 0.2 < 0.3 < result.distances[CONTROL] < 0.5
+    sections = result_document(result.summary(distances=True)).blocks
+    (table,) = (block.blocks[0] for block in sections if isinstance(block, Section) and block.title == "Candidates")
+    assert table.head[5] == "proven ε"
+    assert [row[5] != "—" for row in table.rows] == [True] * len(table.rows)
+    plain = pb.certify(log, policies)
+    assert (plain.distances, plain.found.certify_candidate(RULE)) == ({}, None)
+
+
+@pytest.mark.slow
+def test_false_distances_of_candidates_are_rare():
+    """The ε of control and of both candidates hold together, except with probability δ."""
+    wrong, runs, delta, means = 0, 60, 0.4, np.array([0.3, 0.5, 0.3])
+    for seed in range(runs):
+        log = draw(500, 900 + seed, lift=0.2)
+        result = pb.certify(log, single_actions(3), control="today", delta=delta)
+        rungs = {CONTROL: 0} | {one.name: one.policy.root for one in result.certificate.improvement.candidates}
+        wrong += any(result.distances[name] < means.max() - means[action] for name, action in rungs.items())
+    assert wrong <= stats.binom.ppf(0.999, runs, delta)
+
+
 def test_of_two_candidates_with_the_same_policy_the_ladder_has_one():
     rule, single = by_person().certificate.improvement.candidates
     twice = replace(by_person().certificate.improvement, candidates=(rule, replace(single, policy=rule.policy)))
@@ -519,11 +552,144 @@ def test_false_verdicts_on_guardrails_are_rare():
     assert wrong <= stats.binom.ppf(0.999, runs, delta)
 
 
-def test_a_stream_is_refused_for_guardrails():
-    log, _ = guarded()
-    request = Request(policies="trees:depth=0", control="today", guardrails=(read_guardrail("harm <= control"),))
-    with pytest.raises(InputError, match=r"harm.*leave out engine"):
-        certify_rows(LogSource(log), request, engine=Local("stream"))
+RAILS = {
+    "columns": ("harm <= control + 0.1", "minutes <= control * 1.2", "minutes >= control - 10"),
+    "ratios": ("revenue/orders >= control - 9", "revenue/orders >= control * 0.9"),
+}
+
+
+def with_rails(kind: str) -> tuple[Log, Request]:
+    log = guarded()[0].take(np.arange(900)) if kind == "columns" else shop(900, 1, dearer=0.5)
+    rails = read_guardrails(RAILS[kind])
+    return log, Request(policies=single_actions(log.n_actions), control="today", guardrails=rails)
+
+
+def summed(log: Log, request: Request):
+    """Certify by sums over rows, of which few are early."""
+    few = RowLimits(early=400, neighbours=300, watched=500)
+    return certify_rows(LogSource(log), request, engine=Local("stream"), limits=few)
+
+
+@cache
+def guarded_by_sums(kind: str):
+    """A log, its certificate with guardrails by rows in memory, and the same by sums over rows."""
+    log, request = with_rails(kind)
+    return log, certify_rows(log, request).certificate, summed(log, request)
+
+
+@pytest.mark.parametrize("kind", [pytest.param("columns", marks=pytest.mark.thorough), "ratios"])
+def test_sums_over_rows_prove_the_same_guardrails(kind):
+    """Bounds are those of rows in memory, but for the few rows that teach the model; `verify` derives them again."""
+    _, memory, sums = guarded_by_sums(kind)
+    made = sums.certificate
+    assert made.summed
+    assert made.improvement.guardrails == memory.improvement.guardrails
+    for one, other in zip(made.improvement.candidates, memory.improvement.candidates, strict=True):
+        for mine, theirs in zip(one.guarded, other.guarded, strict=True):
+            wide = theirs.high - theirs.low
+            assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=0.1 * wide)
+            assert mine.estimate == pytest.approx(theirs.estimate, abs=0.1 * wide)
+            assert mine.limit == theirs.limit
+    assert wrong_by_sums(kind, made) == ()
+
+
+def wrong_by_sums(kind: str, made: Certificate) -> tuple[str, ...]:
+    """Return the faults of a certificate of that log by sums."""
+    log, _, sums = guarded_by_sums(kind)
+    return verify_rows(made, LogSource(log), sums.policies, engine=Local("threads"))[0].faults
+
+
+def with_candidates(made: Certificate, change) -> Certificate:
+    """Return the certificate with other candidates, and the policy that they recommend."""
+    found = replace(made.improvement, candidates=tuple(change(one) for one in made.improvement.candidates))
+    return replace(made, improvement=found, policy=found.policy, leaders=found.leaders)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", RAILS)
+def test_forged_guardrails_by_sums_are_refused(kind):
+    made = guarded_by_sums(kind)[2].certificate
+    for place in range(len(RAILS[kind])):
+        for end, by in (("low", 1e-3), ("high", -1e-3), ("low", -0.2), ("limit", 0.05)):
+
+            def forge(one, place=place, end=end, by=by):
+                rails = list(one.guarded)
+                rails[place] = replace(rails[place], **{end: getattr(rails[place], end) + by})
+                return replace(one, guarded=tuple(rails))
+
+            assert any("guardrail" in fault for fault in wrong_by_sums(kind, with_candidates(made, forge)))
+
+
+@pytest.mark.thorough
+def test_a_proven_gain_by_sums_cannot_be_understated(monkeypatch):
+    """Control would be recommended, though a gain is proven."""
+
+    def less(*given, **more):
+        made = improve_on(*given, **more)
+        return replace(made, candidates=tuple(replace(one, low=-0.1) for one in made.candidates))
+
+    assert guarded_by_sums("columns")[2].certificate.improvement.chosen != CONTROL
+    monkeypatch.setattr(flow, "improve_on", less)
+    forged = summed(*with_rails("columns")).certificate
+    assert forged.improvement.chosen == CONTROL
+    assert any("is proven, and the certificate has" in fault for fault in wrong_by_sums("columns", forged))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["columns", "ratios"])
+def test_false_verdicts_on_guardrails_by_sums_are_rare(kind):
+    """The true difference lies outside the bounds with probability δ at most, all bounds together."""
+    wrong, runs, delta = 0, 60, 0.5
+    for seed in range(runs):
+        if kind == "columns":
+            log, rng = draw(400, 700 + seed), np.random.default_rng(seed)
+            log = replace(log, metrics=(Metric("harm"),), metric_values=(rng.random((400, 1)) < 0.3).astype(float))
+            rails = read_guardrails(("harm <= control", "harm <= control * 1.5"))
+        else:
+            log = shop(500, 300 + seed, dearer=0.8)
+            rails = read_guardrails(("revenue/orders >= control", "revenue/orders >= control * 0.9"))
+        request = Request(policies=single_actions(log.n_actions), control="today", guardrails=rails, delta=delta)
+        found = certify_rows(LogSource(log), request, engine=Local("threads"), limits=RowLimits()).certificate
+        for one in found.improvement.candidates:
+            mean = (8.0 if one.policy.root == 1 else 10.0) if kind == "ratios" else 0.3
+            true = (mean - 10.0, mean - 9.0) if kind == "ratios" else (0.0, -0.15)
+            wrong += any(not each.low <= value <= each.high for each, value in zip(one.guarded, true, strict=True))
+    assert wrong <= stats.binom.ppf(0.999, runs, 0.2 * delta)
+
+
+@pytest.mark.thorough
+def test_metrics_by_sums_have_the_intervals_of_rows_in_memory():
+    log, memory, sums = guarded_by_sums("columns")
+    found = gains.measure_metrics(sums.survey, replace(sums.certificate, delta=0.2))
+    known = gains.measure_metrics(LogInMemory.certified(memory, log), replace(memory, delta=0.2))
+    assert [one.metric for one in found] == ["harm", "minutes"]
+    for mine, theirs in zip(found, known, strict=True):
+        for one, other in ((mine.value, theirs.value), (mine.over_control, theirs.over_control)):
+            wide = other.high - other.low
+            assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.1 * wide)
+
+
+def test_metrics_of_files_are_those_of_rows_in_memory(tmp_path):
+    """Files are read anew for each metric, and give the same bits as rows in memory."""
+    log, _, sums = guarded_by_sums("ratios")
+    log.write(tmp_path / "log.parquet")
+    with_files = open_set([tmp_path / "log.parquet"])
+    request = with_rails("ratios")[1]
+    made = certify_rows(with_files, request, engine=Local("stream"), limits=sums.certificate.limits).certificate
+    assert made.improvement.to_json() == sums.certificate.improvement.to_json()
+
+
+def test_early_rows_of_a_large_log_keep_their_metrics():
+    """Each row has its own values, in whatever order rows count; for the maker and for the verifier."""
+    log, request = with_rails("ratios")
+    log = replace(log, contexts=Contexts.of(np.random.default_rng(0).random((len(log), 1))))  # rows differ
+    sums = summed(log, request)
+    values = log.metric_values
+    told = {tuple(row): tuple(value) for row, value in zip(log.contexts.features, values, strict=True)}
+    again = read_rows(sums.certificate, LogSource(log), engine=Local("threads"))
+    for rows in (sums.survey.early, sums.survey.watched, again.early, again.watched):
+        assert len(rows) < len(log)
+        assert [told[tuple(row)] for row in rows.contexts.features] == [tuple(value) for value in rows.metric_values]
 
 
 def late(rounds):

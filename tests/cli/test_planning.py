@@ -340,3 +340,19 @@ def test_a_pilot_needs_its_control_by_name(run, pilot):
     code, out, err = run(*asked, "--improve-on", "control", "--control", "old")
     assert code == 0, err
     assert "over the control (old)" in flat(out)
+
+
+def test_the_rows_of_a_pilot_may_count(run, tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "pilot.csv"
+    rows = [f"{rng.integers(18, 80)},{'ab'[i % 2]},{int(rng.random() < 0.3 + 0.2 * (i % 2))}" for i in range(80)]
+    path.write_text("age,arm,cured\n" + "\n".join(rows) + "\n")
+    asked = ("plan", path, "--action", "arm", "--reward", "cured", "--policies", "trees:depth=0", "--epsilon", 0.2)
+    code, out, _ = run(*asked, "--quick", "--split", "uniform", "--count-pilot", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["supposed"]["pilot"] == "its 80 rows count as the first of the trial; people are those to come"
+    plain = json.loads(run(*asked, "--quick", "--split", "uniform", "--json")[1])
+    assert found["uniform"]["people"]["median"] < plain["uniform"]["people"]["median"]
+    code, _, err = run(*asked, "--quick", "--count-pilot")
+    assert code == 2
+    assert "'propensity' is missing" in err

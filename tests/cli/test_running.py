@@ -300,3 +300,34 @@ def test_a_run_that_stops_by_a_gain_says_what_is_proven_and_verifies(run, tmp_pa
     code, out, _ = run("run", spec, "--improve-on", 0, "--max-samples", 250, "--json")
     assert code == 3
     assert json.loads(out)["proven_gain"] == 0
+
+
+@pytest.mark.thorough
+def test_a_run_begins_with_the_rows_of_a_pilot(run, tmp_path):
+    asked = ("run", "trivial:contexts=4,actions=3,gap=0.4", "--epsilon", 0.2, "--algorithm", "uniform:pilot=60")
+    pilot, log, proof = tmp_path / "pilot.parquet", tmp_path / "log.parquet", tmp_path / "proof.json"
+    run(*asked, "--max-samples", 60, "--log", pilot)
+    with_it = (*asked, "--seed", 1, "--pilot", pilot)
+    code, out, err = run(*with_it, "--certificate", proof, "--log", log)
+    assert (code, err) == (0, "")
+    assert "60 of them of the pilot" in " ".join(out.split())
+    code, out, _ = run("verify", proof, log)
+    assert code == 0
+    assert "rows of the pilot count in the order of their contents" in " ".join(out.split())
+    found = json.loads(run(*with_it, "--json")[1])
+    assert (found["pilot_samples"], found["certificate"]["pilot"]["samples"]) == (60, 60)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--split", "uniform"), "name its log: --pilot"),
+        (("--pilot", "none.parquet"), "no file at none.parquet"),
+        (("--pilot", "none.parquet", "--algorithm", "rage"), "not in rage"),
+        (("--pilot", "none.parquet", "--against", "rage"), "not in rage"),
+    ],
+)
+def test_a_pilot_that_cannot_count_is_refused_in_a_line(run, options, words):
+    code, _, err = run("run", "trivial:contexts=4,actions=3", *options)
+    assert code == 2
+    assert words in " ".join(err.split())

@@ -25,7 +25,8 @@ def finished(*arguments: str, **settings):
 
 def interrupted_while_importing(package: str) -> tuple[int, list[str]]:
     """Exit code and standard error of a command that gets Ctrl-C once some part of the package is imported."""
-    command = [sys.executable, "-X", "importtime", *MODULE[1:], "policies"]
+    words = LONG_RUN if package in ("numba", "scipy") else ("policies",)  # which needs neither
+    command = [sys.executable, "-X", "importtime", *MODULE[1:], *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
         lines = []
         for line in child.stderr:

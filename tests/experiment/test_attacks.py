@@ -144,7 +144,8 @@ def snapshot_of(who, values, rule):
         guardrail_sequence=np.arange(n),
     )
     made = SimpleNamespace(guardrail=rule, n_actions=1, actions=("a",))
-    return SimpleNamespace(stored=SimpleNamespace(protocol=made), rows=Sized(rows), rounds=[None], sequence=NEVER)
+    stored, own = SimpleNamespace(protocol=made), np.ones(n, dtype=np.bool_)
+    return SimpleNamespace(stored=stored, rows=Sized(rows), rounds=[None], sequence=NEVER, own=own)
 
 
 class Sized(SimpleNamespace):

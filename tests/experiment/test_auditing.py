@@ -14,13 +14,15 @@ import pacbandits as pb
 from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
 from pacbandits.experiment.assignment_records import Report, id_of, is_id, row_in
-from pacbandits.experiment.audit import audit, has_sealed_record, links_of, read_record
+from pacbandits.experiment.audit import audit, has_sealed_record, read_record
 from pacbandits.experiment.chain import BEGINNING, entry_bytes, linked, mark_of
 from pacbandits.experiment.database import spell
+from pacbandits.experiment.exported_record import links_of
 from pacbandits.records.log_metadata import PackedText, pack_text, unpack_text
 from pacbandits.verifier import recompute as verify
 from tests.experiment.conftest import NOTED_ROW
 from tests.experiment.live import Played
+from tests.experiment.test_fuzzed_records import play_genuine
 
 
 def test_an_untouched_record_is_good_and_its_certificate_verifies(finished, export):
@@ -94,6 +96,13 @@ def test_a_published_head_tells_by_when_what_was_fixed(noted):
     assert f"{int((record.sequence < heads[early]).sum()):,} of {len(record):,} assignments" in words
     other = line.replace(f" {records} ", f" {int(records) - 1} ")
     assert any("none of this chain" in fault for fault in audit(record, head=other).faults)
+
+
+def test_of_a_certificate_without_leaders_it_is_not_said_that_they_were_derived_again(tmp_path):
+    _, made, _ = play_genuine(tmp_path)  # after a withdrawal
+    assert made.leaders is None
+    said = audit(read_record(tmp_path / "x.parquet"), made).checked
+    assert "the certificate bets as the rounds say, at the protocol's epsilon and its part of delta" in said
 
 
 def altered(path, target, change):

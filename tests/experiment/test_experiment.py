@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
+from benchmarks.trials import People, drive_experiment, simulate
 
 import pacbandits as pb
 from pacbandits.certificate import Certificate
 from pacbandits.confidence import withdrawal_part
 from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
+from pacbandits.experiment import rounds
 from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.rounds import Deployed, LiveDesign, live_from_json
+from pacbandits.experiment.rounds import Deployed, LiveDesign, live, live_from_json, without
 from pacbandits.records import Design
+from pacbandits.records.design import Sparing
+from pacbandits.rewards import CachedModel, default_model
+from pacbandits.trials.coda import MAX_POOLED_POLICIES, NoisyDesign, heaviest, variances
 from pacbandits.verifier import recompute as verify
 from tests.experiment.cases import people, protocol
 from tests.experiment.live import Played
+from tests.rewards.logs import uniform_log
 
-YOUNG = {"age": 25, "country": "DE"}
+YOUNG, OLD = {"age": 25, "country": "DE"}, {"age": 70, "country": "AT"}
 
 
 def play_to_the_end(played, *, days=30, people=200):
@@ -192,6 +199,114 @@ def test_designs_are_the_same_after_json(tmp_path):
     whole = LiveDesign(design.design, design.noise)
     one_by_one = design.design.propensities(people(), noise=np.broadcast_to(design.noise, (len(people()), 3)))
     assert np.array_equal(whole.propensities(people()), one_by_one)
+
+
+def noisy_design():
+    """The sampler of a trial: a design, weighted by a model that was fitted to a log of three actions."""
+    rng, who = np.random.default_rng(3), people(120)
+    trees = pb.Trees.learn(who, n_actions=3, depth=1)
+    support = tuple(trees.argmax(who, rng.normal(size=(len(who), 3))) for _ in range(4))
+    means = np.column_stack([np.full(len(who), 0.3), who.features[:, 0] / 90, 0.2 + 0.3 * who.features[:, 1]])
+    log = uniform_log(means, who.features, seed=4, categories=who.categories)
+    fitted = CachedModel(default_model(who).fit(log), n_actions=3)
+    return NoisyDesign(Design(support, rng.random(4), support[0], floor=0.02, even_share=0.1), fitted)
+
+
+def test_an_experiment_plays_the_sampler_of_the_trial_model_and_all():
+    sampler, others = noisy_design(), people(80, seed=9)
+    for trial, barred in ((sampler, ()), (Sparing(sampler, (1,)), (1,))):
+        stored = live_from_json(json.loads(json.dumps(live(trial, people()).to_json())))
+        assert stored.barred == barred
+        assert np.array_equal(stored.propensities(others), trial.propensities(others))
+        alone = np.concatenate([stored.propensities(others.take(np.array([i]))) for i in range(20)])
+        assert np.array_equal(alone, trial.propensities(others)[:20])
+        assert live(stored, people()) is stored
+        pool = heaviest(sampler.design, most=MAX_POOLED_POLICIES)  # the order affects the next design
+        assert [one.to_json() for one in stored.pool] == [one.to_json() for one in pool]
+        assert list(sampler.design.support) != list(pool)
+    assert np.ptp(sampler.propensities(others)[:, 0]) > 0
+    assert without(stored, (0,)).barred == (0, 1)
+
+
+def test_a_model_that_is_too_large_is_replaced_and_the_round_says_so(monkeypatch):
+    sampler = noisy_design()
+    monkeypatch.setattr(rounds, "MAX_MODEL_CHARACTERS", 100)
+    simple = live(sampler, people())
+    told = json.loads(json.dumps(simple.to_json()))
+    asked = {"scale": 0.1, "price": 10.0, "since": 9, "leader": None, "snapshot": 0, "snapshot_at": 0, "mature": 9}
+    body = asked | {"number": 2, "kind": "design", "planned": 50, "sampler": told, "model": {}}
+    words = rounds.round_from_json(body, (), None, opened=0, sequence=5).words
+    assert re.fullmatch(
+        "round 2 begins, planned for 50; each action has one noise figure, as the fitted reward model has [0-9,]+ "
+        "characters, and at most 100 are stored",
+        words,
+    )
+    assert "model" not in told
+    noise = people().weights @ variances(sampler.fitted.predict(people()))
+    assert np.allclose(told["noise"], noise, rtol=0, atol=1e-15)
+    assert np.array_equal(live_from_json(told).propensities(people()), simple.propensities(people()))
+
+
+@pytest.mark.thorough
+def test_an_experiment_from_before_models_were_stored_goes_on(tmp_path, monkeypatch):
+    """Its earlier designs have one number per action, its later ones a model; the audit accepts both."""
+    played = Played(tmp_path / "e.db", {"epsilon": 0.15, "policies": "trees:depth=2"})
+
+    def next_design():
+        before = played.experiment.payload()["round"]
+        while played.experiment.payload()["round"] == before or played.experiment.payload()["kind"] == "continued":
+            played.day(50)
+            played.experiment.advance()
+        return played.experiment.payload()["sampler"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rounds, "MAX_MODEL_CHARACTERS", 0)
+        assert next_design()["noise"] is not None
+    sampler = next_design()
+    while "model" not in sampler and sampler["kind"] == "design":
+        sampler = next_design()
+    assert sampler["kind"] == "design"
+    played.day(50)
+    again = Experiment.open(tmp_path / "e.db", "checkout", clock=lambda: played.now)
+    assert again.payload()["sampler"] == sampler
+    again.export(tmp_path / "e.parquet", look=0)
+    assert audit(read_record(tmp_path / "e.parquet")).faults == ()
+
+
+@pytest.mark.thorough
+def test_a_full_round_is_over_without_another_row(tmp_path):
+    """The next design follows at once, as in simulation: nobody more is assigned by the old one."""
+    with Experiment.create(tmp_path / "e.db", protocol()) as experiment:
+        contexts = [YOUNG, OLD] * 100
+        for one, context in zip(given := experiment.assign(contexts), contexts, strict=True):
+            experiment.record(one.id, reward=float(one.action == "discount" and context == YOUNG))
+        assert {one.round for one in given} == {0}
+        before = experiment.status().to_json()["round"]
+        assert (before["kind"], before["planned"], before["assigned"]) == ("design", 200, 200)
+        experiment.advance()
+        after = experiment.status().to_json()["round"]
+        assert (after["number"], after["kind"], after["assigned"]) == (1, "design", 0)
+        assert not experiment.advance()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spec", "epsilon"),
+    [
+        ("trees:actions=4,competitive=2,contexts=300,depth=1", 0.1),
+        ("two-of-many:actions=4,policies=20", 0.1),
+        ("random:actions=4", 0.15),
+        ("iris", 0.15),
+    ],
+)
+def test_an_experiment_takes_as_many_people_as_the_trial_in_simulation(spec, epsilon):
+    """With the same people, every round is the same at the same δ; a tenth of it is kept for withdrawals."""
+    for seed in (1, 2):
+        problem = pb.load_problem(spec)
+        coming, asked = People.of(problem, seed), {"epsilon": epsilon, "seed": seed}
+        played = drive_experiment(problem, coming, delta=0.05, **asked)
+        assert len(played) > 4
+        assert played == simulate(problem, coming, delta=0.05 * withdrawal_part(problem.n_actions, 0), **asked)
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,24 @@ def test_the_model_is_that_of_all_rounds_and_not_of_the_last_alone(export, tmp_p
     assert any("another model" in fault for fault in found.faults)
 
 
+def change_stored_model(columns, entries, about):
+    """Predictions that favour an action, in the fitted model by which a design weights its actions."""
+    entry = [one for one in entries if one[2] == "round" and "coefficients" in one[3]][-1]
+    body = json.loads(entry[3])
+    body["sampler"]["model"]["means"][1] = 0.02
+    entry[3] = json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def test_a_stored_model_cannot_be_altered(export, tmp_path):
+    """Its entry is part of the chain; and rows were drawn with the probabilities that follow from it."""
+    altered(export, tmp_path / "altered.parquet", change_stored_model)
+    found = audit(read_record(tmp_path / "altered.parquet"))
+    assert any("chain is broken" in fault for fault in found.faults)
+    forged(export, tmp_path / "forged.parquet", change_stored_model)
+    found = audit(read_record(tmp_path / "forged.parquet"))
+    assert any("other probabilities than its design gives" in fault for fault in found.faults), found.faults
+
+
 def test_what_is_left_to_assume_is_what_the_record_does_not_show(export, finished):
     made = finished[2]
     left = audit(read_record(export), made).left_to_assume(made.assumptions)

@@ -12,8 +12,9 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
-from pacbandits.experiment.audit import audit, links_of, read_record
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.chain import BEGINNING, linked
+from pacbandits.experiment.exported_record import links_of
 from pacbandits.experiment.protocol import GuardrailRule, LateRule
 from pacbandits.records.log_metadata import PackedText, pack_text, unpack_text
 from tests.experiment.live import Played

@@ -128,8 +128,8 @@ def test_a_database_from_before_a_table_was_added_to_step_1_is_completed(tmp_pat
     with sqlite3.connect(path) as connection:
         connection.execute(f"DROP TABLE {lacking}")
     connection.close()
-    fresh = Database(tmp_path / "fresh.db", create=True)
-    assert schema_of(Database(path).engine) == schema_of(fresh.engine)
+    completed, fresh = Database(path), Database(tmp_path / "fresh.db", create=True)
+    assert schema_of(completed.engine) == schema_of(fresh.engine)
 
 
 def test_a_database_whose_tables_differ_is_refused_in_a_sentence(tmp_path):
@@ -148,7 +148,8 @@ def test_keys_of_the_first_schema_keep_their_use_without_the_permission_to_steer
             row = (str(number), experiment, scope, b"0" * 32, 1, 0)
             connection.execute("INSERT INTO service_keys VALUES (?, ?, ?, ?, ?, ?)", row)
     connection.close()
-    with Database(path).engine.connect() as connection:
+    database = Database(path)  # which must outlive its connections: they are closed with it
+    with database.engine.connect() as connection:
         found = connection.exec_driver_sql("SELECT scope, expires, label FROM service_keys ORDER BY id").all()
     assert found == [("assign read", 0, ""), ("read", 0, ""), ("admin", 0, "first start")]
 

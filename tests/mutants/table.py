@@ -53,9 +53,11 @@ CONTENT = "certificate/test_content_order.py::test_"
 BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
+PILOT_ROWS = "trials/test_pilot_rows.py::test_"
 AUDIT = "experiment/audit.py"
 FORGING, ATTACKS, AUDITING = (f"experiment/test_{name}.py::test_" for name in ("forging", "attacks", "auditing"))
 SEALED_METRICS = "experiment/test_metrics.py::test_"
+STAMPS = "experiment/test_timestamps.py::test_"
 SUMMED_LEADING = "certificate/summed/test_leading.py::test_"
 SUMMED_ROWS = "certificate/summed/test_arrangement.py::test_"
 SUMMED_PAST = f"{SUMMED_LEADING}leaders_and_models_are_of_earlier_rounds_alone"
@@ -702,7 +704,7 @@ PAST = (
     Mutant(
         "interim analyses of a gain predict otherwise than its certificate",
         "trials/trial.py",
-        "if state.log is None and self.model is None:",
+        "if self.improve_on is not None and state.log is None and self.model is None:",
         "if False:",
         f"{STOPPING}a_run_stops_at_the_first_analysis_that_proves_a_gain",
     ),
@@ -928,7 +930,7 @@ PAST = (
     Mutant(
         "a worse certificate replaces a better one",
         "trials/trial.py",
-        "if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:",
+        "if state.pilot is None and earlier is not None and earlier.certified_epsilon < latest.certified_epsilon:",
         "if False:",
         f"{LEADERS}what_is_proven_stays_proven {LEADERS}a_worse_certificate_never_replaces_a_better_one",
     ),
@@ -1998,15 +2000,15 @@ EXPERIMENTS = (
     Mutant(
         "a guardrail takes visits for people",
         "experiment/analyses.py",
-        "~rows.holdout & (rows.visits == 0)\n    cells",
-        "~rows.holdout\n    cells",
+        "~rows.holdout & (rows.visits == 0) & snapshot.own\n    cells",
+        "~rows.holdout & snapshot.own\n    cells",
         f"{ATTACKS}people_who_come_back_raise_no_more_false_alarms",
     ),
     Mutant(
         "a guardrail counts the holdout",
         "experiment/analyses.py",
-        "~rows.holdout & (rows.visits == 0)\n    cells",
-        "rows.visits == 0\n    cells",
+        "~rows.holdout & (rows.visits == 0) & snapshot.own\n    cells",
+        "(rows.visits == 0) & snapshot.own\n    cells",
         f"{ATTACKS}a_guardrail_still_hears_first_visits_and_not_the_holdout",
     ),
     Mutant(
@@ -2033,7 +2035,7 @@ EXPERIMENTS = (
     Mutant(
         "actions are not drawn again",
         AUDIT,
-        "if (choose(record.propensities, drawn[:, ACTION]) != record.actions).any():",
+        "if (choose(record.propensities, drawn[:, ACTION]) != record.actions)[own].any():",
         "if record.seed < 0:",
         f"{ATTACKS}actions_that_were_chosen_are_found_once_the_seed_is_known",
     ),
@@ -2290,6 +2292,48 @@ EXPERIMENTS = (
         f"{FORGING}remarks_cannot_be_left_out",
     ),
     Mutant(
+        "a time-stamp may be of another head",
+        AUDIT,
+        "wanted.head != stamp.digest:",
+        "not stamp.digest:",
+        f"{STAMPS}altered_stamps_are_refused",
+    ),
+    Mutant(
+        "a signature that nobody vouches for is no fault",
+        "experiment/exported_record.py",
+        "if wrong is not None:",
+        "if not stamp.digest:",
+        f"{STAMPS}a_stamped_head_says_by_when_what_was_fixed {STAMPS}altered_stamps_are_refused",
+    ),
+    Mutant(
+        "records may be of later than their time-stamp",
+        "experiment/exported_record.py",
+        "if latest > stamp.by + MAX_CLOCK_ERROR:",
+        "if not stamp.by:",
+        f"{STAMPS}altered_stamps_are_refused",
+    ),
+    Mutant(
+        "a service may stamp another digest",
+        "experiment/chain.py",
+        "made.digest != digest or",
+        "not made.digest or",
+        f"{STAMPS}a_service_that_does_not_stamp_ends_in_a_sentence",
+    ),
+    Mutant(
+        "a service may repeat an earlier answer",
+        "experiment/chain.py",
+        "or made.nonce not in (None, nonce):",
+        "or made.nonce == -1:",
+        f"{STAMPS}a_service_that_does_not_stamp_ends_in_a_sentence",
+    ),
+    Mutant(
+        "a time-stamp's accuracy does not count",
+        "experiment/chain.py",
+        "by += sum(units[tag]",
+        "by += 0 * sum(units[tag]",
+        f"{STAMPS}a_stamped_head_says_by_when_what_was_fixed",
+    ),
+    Mutant(
         "a chain may be broken between entries",
         AUDIT,
         "if one.told is not None and one.told != head.hex():",
@@ -2302,6 +2346,20 @@ EXPERIMENTS = (
         "math.ceil(whole - 1e-12 * abs(whole))",
         "round(whole)",
         "test_report_answers.py::test_a_headline_rounds_to_the_safe_side",
+    ),
+    Mutant(
+        "a design is played without the model that its round stores",
+        "experiment/rounds.py",
+        "noise if self.fitted is None else variances(",
+        "noise if True else variances(",
+        "experiment/test_experiment.py::test_an_experiment_plays_the_sampler_of_the_trial_model_and_all",
+    ),
+    Mutant(
+        "a neighbour whose number is missing is taken for near without machine code",
+        "rewards/neighbours.py",
+        "row += np.where(np.isnan(others), SQUARED_DISTANCE_OF_LABELS, apart)",
+        "row += np.where(np.isnan(others), 0.0, apart)",
+        "rewards/test_registry.py::test_fitted_models_predict_the_same_without_machine_code",
     ),
 )
 
@@ -2431,9 +2489,65 @@ SUMS = (
     Mutant(
         "by sums: an interval is centred by its own round",
         "certificate/summed/worth.py",
-        "np.cumsum(found, axis=1) - found",
-        "np.cumsum(found, axis=1)",
+        "np.cumsum(self._scores, axis=1) - self._scores",
+        "np.cumsum(self._scores, axis=1)",
         "certificate/summed/test_worth.py::test_centres_are_of_earlier_rounds",
+    ),
+    Mutant(
+        "candidates that are not recommended have all of δ for their distance",
+        "certificate/certify.py",
+        "leaders=leaders, part=part, improvement=None)",
+        "leaders=leaders, part=LEADERS_PART, improvement=None)",
+        f"{GAINS}each_candidate_has_a_proven_distance_from_the_best_at_its_own_part_of_delta",
+    ),
+    Mutant(
+        "by sums: a guardrail is on the reward",
+        "engines/base.py",
+        "yield block.for_metric(self.name, ratio=self.ratio)",
+        "yield block",
+        f"{GAINS}metrics_of_files_are_those_of_rows_in_memory",
+    ),
+    Mutant(
+        "by sums: a relative guardrail compares with control itself",
+        "certificate/intervals.py",
+        "            u -= times\n",
+        "            u -= 1.0\n",
+        f"{GAINS}sums_over_rows_prove_the_same_guardrails",
+    ),
+    Mutant(
+        "by sums: a relative guardrail is centred as if it were none",
+        "certificate/summed/worth.py",
+        "out[0] - times * out[actions + 1 :]",
+        "out[0] - out[actions + 1 :]",
+        f"{GAINS}sums_over_rows_prove_the_same_guardrails",
+    ),
+    Mutant(
+        "by sums: early rows have the metrics of others",
+        "certificate/summed/survey.py",
+        "else metrics.view(np.float64),",
+        "else metrics.view(np.float64)[::-1],",
+        f"{GAINS}early_rows_of_a_large_log_keep_their_metrics",
+    ),
+    Mutant(
+        "by sums: whoever verifies reads early rows with the metrics of others",
+        "verifier/sums.py",
+        "head.metric_values is None else columns[-1]",
+        "head.metric_values is None else columns[-1][::-1]",
+        f"{GAINS}early_rows_of_a_large_log_keep_their_metrics",
+    ),
+    Mutant(
+        "by sums: whoever verifies predicts a metric by the model of the reward",
+        "verifier/sums.py",
+        "by_metric={}).with_model(first_model(early))",
+        "by_metric={})",
+        f"{GAINS}sums_over_rows_prove_the_same_guardrails",
+    ),
+    Mutant(
+        "by sums: a gain may be understated",
+        "verifier/gains.py",
+        "- MAX_GAIN_ROUNDING - rounding:",
+        "- MAX_GAIN_ROUNDING - rounding - c.summed:",
+        f"{GAINS}a_proven_gain_by_sums_cannot_be_understated",
     ),
     Mutant(
         "by sums: whoever verifies takes sums that may have wrapped",
@@ -2448,6 +2562,44 @@ SUMS = (
         "if not faults and c.leaders is not None:",
         "if False:",
         "verifier/test_sums.py::test_leaders_that_the_rows_do_not_favour_are_noticed",
+    ),
+)
+
+PILOTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a pilot: stakes of a round know all its rows",
+        "trials/pilot_rows.py",
+        "_explore(trial, state, part if fixed else None)",
+        "_explore(trial, replace(state, log=pilot.log) if state.log else state, part if fixed else None)",
+        f"{PILOT_ROWS}bets_on_a_round_of_the_pilot_depend_on_earlier_rounds_alone",
+    ),
+    Mutant(
+        "a pilot: its rows count in the order of their file",
+        "trials/pilot_rows.py",
+        "log = sorted_by_content(replace(apart, rounds=np.zeros(len(rows), dtype=np.int64)))",
+        "log = replace(apart, rounds=np.zeros(len(rows), dtype=np.int64))",
+        f"{PILOT_ROWS}its_rows_are_the_first_of_the_log_whatever_their_order_in_the_file",
+    ),
+    Mutant(
+        "a pilot: whoever verifies takes its rows in any order",
+        "verifier/order.py",
+        "if digest_log(log_by_content(part)) != digest_log(part):",
+        "if False:",
+        f"{PILOT_ROWS}verify_refuses_rows_of_a_pilot_that_were_altered_or_moved",
+    ),
+    Mutant(
+        "a pilot: a claim of the pilot alone stays, whatever the trial shows",
+        "trials/trial.py",
+        "if state.pilot is None and earlier is not None",
+        "if earlier is not None",
+        f"{PILOT_ROWS}a_pilot_of_other_people_raises_an_alarm",
+    ),
+    Mutant(
+        "a pilot: whoever audits takes stakes on it as they are",
+        "trials/pilot_rows.py",
+        "if same and np.allclose(made.scales, scales, rtol=MAX_SCALE_ROUNDING, atol=0):",
+        "if same:",
+        "experiment/test_pilots.py::test_stakes_on_a_pilot_in_hindsight_are_noticed",
     ),
 )
 
@@ -2466,4 +2618,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *EXPERIMENTS,
     *RIVALS,
     *SUMS,
+    *PILOTS,
 )

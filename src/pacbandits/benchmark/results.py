@@ -350,7 +350,8 @@ def case_of(given: Fields) -> Case:
 
 
 def _suite(given: Fields) -> Suite:
-    given.check_known(("name", "description", "cases", "entries", "seeds", "dear", "dear_seeds"))
+    later = ("tuned_on_dear", "screened")  # without them, neither is done
+    given.check_known(("name", "description", "cases", "entries", "seeds", "dear", "dear_seeds", *later))
     cases = tuple(case_of(Fields.read(one, of="case")) for one in given.items("cases"))
     entries = tuple(_entry(Fields.read(one, of="entry")) for one in given.items("entries"))
     return Suite(
@@ -361,6 +362,7 @@ def _suite(given: Fields) -> Suite:
         given.whole_number("seeds"),
         given.texts("dear"),
         given.whole_number("dear_seeds"),
+        *(given.flag(name) if name in given.given else False for name in later),
     )
 
 

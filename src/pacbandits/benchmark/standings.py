@@ -7,8 +7,10 @@ have one, `coda` is played with its defaults alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import median_low
 from typing import Any, Literal
 
 import numpy as np
@@ -315,6 +317,39 @@ OURS = "coda"
 BASELINE = "uniform"
 
 
+# An algorithm that is clearly behind on a case need not play more seeds there: it is not the best other, and its place
+# in a table does not depend on a digit. After k runs it is behind if its median is above 1 + 1.5/√k times the smallest
+# median. Stopping times vary by about a third between seeds, so that 1.5/√k is three or more standard errors of a
+# ratio; the smallest of fifty medians is a lucky one, which takes one or two of these back.
+MIN_SCREENED_RUNS = 2
+SCREENED_SLACK = 1.5
+
+
+def is_ours(entry: str) -> bool:
+    """Whether an entry is our algorithm, also with another kind of answer: `coda`, `coda single`."""
+    return entry.split()[0].split(":")[0] == OURS
+
+
+def behind(times: Mapping[str, Sequence[float]]) -> frozenset[str]:
+    """Return the algorithms that are clearly behind on a case.
+
+    times: of each algorithm by its spec, when its runs were certified, infinite if they were not. Ours and uniform
+        exploration, which every table refers to, are never behind.
+
+    >>> from pacbandits.benchmark.standings import behind
+    >>> sorted(behind({"exp4": [100.0, 120.0], "plas": [180.0, 300.0], "rage": [300.0, 900.0], "adacb": [999.0]}))
+    ['rage']
+    """
+    middle = {spec: median_low(one) for spec, one in times.items() if len(one) >= MIN_SCREENED_RUNS}
+    least = min((value for spec, value in middle.items() if not is_ours(spec)), default=math.inf)
+    return frozenset(
+        spec
+        for spec, value in middle.items()
+        if value > (1.0 + SCREENED_SLACK / math.sqrt(len(times[spec]))) * least
+        and spec.split(":")[0] not in (OURS, BASELINE)
+    )
+
+
 @dataclass(frozen=True)
 class Score:
     """The score of an algorithm with its options, on a case.
@@ -395,19 +430,32 @@ class CaseStanding:
         """The measure by which algorithms are sorted: certified stopping, if certificates are made."""
         return "certified" if self.row.certified else "oracle"
 
+    @cached_property
+    def played_enough(self) -> tuple[Score, ...]:
+        """The scores of at least half as many runs as any has: one of few runs may be the best by luck."""
+        most = max(len(score.seeds) for score in self.scores)
+        return tuple(score for score in self.scores if 2 * len(score.seeds) >= most)
+
     def lines(self, yardstick: Yardstick) -> tuple[Line, ...]:
-        """Return a line for each algorithm, the fastest first."""
+        """Return a line for each algorithm, the fastest first; options with few runs are not its best, as by luck."""
         names = dict.fromkeys(score.entry for score in self.scores)
         lines: list[Line] = []
         for name in names:
             tried = [score for score in self.scores if score.entry == name]
             default = next((score for score in tried if score.role == "default"), None)
-            lines.append(Line(name, default, min(tried, key=lambda one: order(one, yardstick)), len(tried)))
+            enough = [score for score in tried if score in self.played_enough] or tried
+            lines.append(Line(name, default, min(enough, key=lambda one: order(one, yardstick)), len(tried)))
         return tuple(sorted(lines, key=lambda line: order(line.best, yardstick)))
 
     def line(self, entry: str, yardstick: Yardstick) -> Line | None:
         """Return the line of one algorithm, if it was played."""
         return next((line for line in self.lines(yardstick) if line.entry == entry), None)
+
+    def best_other(self, yardstick: Yardstick) -> Score | None:
+        """Return the best algorithm that is not ours, with its best options, of those with enough runs if any has."""
+        others = [score for score in self.scores if not is_ours(score.entry)]
+        enough = [score for score in others if score in self.played_enough]
+        return min(enough or others, key=lambda one: order(one, yardstick), default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,7 @@ from pacbandits.benchmark.results import (
     task_of,
 )
 from pacbandits.benchmark.runs import Done, Job, do, failure_of
+from pacbandits.benchmark.standings import behind
 from pacbandits.benchmark.suites import Suite
 from pacbandits.engines.processes import each
 from pacbandits.errors import InputError, count_of
@@ -43,20 +45,21 @@ Kind = tuple[str, str]  # a case and the spec of an algorithm
 class Pace:
     """The time that runs took, of earlier commands and of this one.
 
-    runs: their number, by kind.
-    seconds: core seconds, by kind.
+    runs: their number, by kind, and by case.
+    seconds: core seconds, by kind, and by case.
     spent: core seconds by this command, from which overhead and the number of cores are inferred.
     """
 
-    runs: Counter[Kind] = field(default_factory=Counter[Kind])
-    seconds: defaultdict[Kind, float] = field(default_factory=lambda: defaultdict(float))
+    runs: Counter[Kind | str] = field(default_factory=Counter[Kind | str])
+    seconds: defaultdict[Kind | str, float] = field(default_factory=lambda: defaultdict(float))
     spent: float = 0.0
 
     def note(self, row: Row, *, now: bool) -> None:
         """Add a run; now: whether it is of this command."""
-        kind, seconds = (row.case, row.algorithm), row.seconds + row.seconds_certifying
-        self.runs[kind] += 1
-        self.seconds[kind] += seconds
+        seconds = row.seconds + row.seconds_certifying
+        for of in ((row.case, row.algorithm), row.case):
+            self.runs[of] += 1
+            self.seconds[of] += seconds
         self.spent += seconds if now else 0.0
 
     def time_left(self, waiting: Mapping[Kind, int], *, elapsed: float, processes: int) -> float | None:
@@ -68,39 +71,39 @@ class Pace:
         """
         if not self.runs:
             return None
-        of_case, runs_of_case = defaultdict[str, float](float), Counter[str]()
-        for kind, runs in self.runs.items():
-            of_case[kind[0]] += self.seconds[kind]
-            runs_of_case[kind[0]] += runs
-        overall = sum(self.seconds.values()) / self.runs.total()
+        cases = [of for of in self.runs if isinstance(of, str)]
+        overall = sum(self.seconds[case] for case in cases) / sum(self.runs[case] for case in cases)
 
         def expected(kind: Kind) -> float:
-            if self.runs[kind]:
-                return self.seconds[kind] / self.runs[kind]
-            case = kind[0]
-            return of_case[case] / runs_of_case[case] if runs_of_case[case] else overall
+            return self.seconds[kind] / self.runs[kind] if self.runs[kind] else self.of_case(kind[0], guess=overall)
 
         core_seconds = sum(count * expected(kind) for kind, count in waiting.items() if count)
         return core_seconds * (elapsed / self.spent if self.spent else 1.0 / max(processes, 1))
+
+    def of_case(self, case: str, *, guess: float) -> float:
+        """Return the mean core seconds of a run of a case; the guess if none was played."""
+        return self.seconds[case] / self.runs[case] if self.runs[case] else guess
 
 
 # Play a suite into a folder with worker processes; runs that are there are not played again.
 #
 # Runs with the first seed come first, of all cases and entries, then those with the next: early results can be
-# compared. Each run is reproducible, in any process and at any time.
+# compared. Within a time limit the cheapest case comes first, by the time of a run times the seeds so far, so that all
+# cases get about the same time, and cheap ones more seeds. Each run is reproducible, in any process and at any time.
 
 
 RUNS_PER_PROCESS = 200
 ROWS_PER_PART = 50
 SECONDS_PER_PART = 5.0
 MAX_DEATHS = 5  # of processes one after the other, before a suite is given up
+GUESSED_SECONDS, GUESSED_DEAR_SECONDS = 1.0, 5.0  # of a run, until one of its case is played
 
 
 @dataclass(frozen=True)
 class SuiteProgress:
     """The progress of a suite.
 
-    wanted: runs of the suite, without those of algorithms that refused.
+    wanted: runs of the suite, without those of algorithms that refused or are clearly behind.
     done: of these, rows in the folder.
     played: of these, by this command.
     misfits: algorithms that refused a case.
@@ -127,13 +130,21 @@ Watch = Callable[[SuiteProgress], None]
 
 
 def run_suite(
-    suite: Suite, results: Results, *, jobs: int, command: str = "", fresh: bool = False, watch: Watch | None = None
+    suite: Suite,
+    results: Results,
+    *,
+    jobs: int,
+    command: str = "",
+    fresh: bool = False,
+    within: float | None = None,
+    watch: Watch | None = None,
 ) -> SuiteProgress:
     """Play the runs of a suite that a folder lacks; finished runs are saved even if this is interrupted.
 
     jobs: the number of worker processes; 0 to play in this process.
     command: as typed, for the description.
     fresh: remove all earlier results first.
+    within: the seconds after which to stop; the cheapest cases then come first, and unfinished runs are dropped.
     watch: is called with the progress.
 
     Raises:
@@ -145,6 +156,7 @@ def run_suite(
             results.empty()
         results.compact()
         played = _Playing.begun(suite, results, command=command, watch=watch)
+        played.until = math.inf if within is None else played.began + within
         try:
             played.go_on(jobs)
         finally:
@@ -169,6 +181,9 @@ class _Playing:
     wanted: keys of the suite, without those of algorithms that refused.
     there: the number of these that are done.
     left: the number that are not, by case and algorithm.
+    times: when runs were certified, by case and algorithm.
+    behind: algorithms that are clearly behind, by case, if the suite is screened.
+    until: when to stop, by `time.monotonic`.
     pace: the times of runs.
     processes: their number.
     """
@@ -189,6 +204,9 @@ class _Playing:
     wanted: frozenset[Key] = frozenset()
     there: int = 0
     left: Counter[Kind] = field(default_factory=Counter[Kind])
+    times: dict[str, dict[str, list[float]]] = field(default_factory=dict[str, dict[str, list[float]]])
+    behind: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    until: float = math.inf
     pace: Pace = field(default_factory=Pace)
     processes: int = 1
     played: int = 0
@@ -209,13 +227,9 @@ class _Playing:
         session = BenchmarkSession(command, began, environment(), asked=Selection.of(suite))
         # Already now, in case the command is killed.
         results.describe(description.with_suite(suite).with_session(session))
-        pace = Pace()
-        for row in rows:
-            pace.note(row, now=False)
-        return cls(
+        made = cls(
             suite=suite,
             results=results,
-            pace=pace,
             description=description.with_suite(suite),
             session=session,
             watch=watch,
@@ -224,6 +238,18 @@ class _Playing:
             misfits=read_misfits(results.path),
             failures=[one for one in read_failures(results.path) if one.suite and _key(one) not in wanted],
         )
+        for row in rows:
+            made.note(row, now=False)
+        return made
+
+    def note(self, row: Row, *, now: bool) -> None:
+        """Add the times of a run, and find who is clearly behind on its case; now: whether it is of this command."""
+        self.pace.note(row, now=now)
+        if not self.suite.screened or not row.certified or row.suite != self.suite.name:
+            return
+        times = self.times.setdefault(row.case, {})
+        times.setdefault(row.algorithm, []).append(math.inf if row.certified_at is None else float(row.certified_at))
+        self.behind[row.case] = behind(times)
 
     def go_on(self, processes: int) -> None:
         """Play the remaining runs."""
@@ -231,7 +257,15 @@ class _Playing:
         self._tell()
         jobs = self._jobs()
         playing = (
-            each(do, None, jobs, processes=processes, jobs_per_process=RUNS_PER_PROCESS, lost=self._lost)
+            each(
+                do,
+                None,
+                jobs,
+                processes=processes,
+                until=self.until,
+                jobs_per_process=RUNS_PER_PROCESS,
+                lost=self._lost,
+            )
             if processes
             else (do(None, job) for job in jobs)
         )
@@ -254,19 +288,46 @@ class _Playing:
         """Return the progress."""
         misfits = tuple(one for one in self.misfits if one.suite == self.suite.name)
         seconds = time.monotonic() - self.began
-        left = self.pace.time_left(self.left, elapsed=seconds, processes=self.processes)
-        return SuiteProgress(len(self.wanted), self.there, self.played, misfits, tuple(self.failed), seconds, left)
+        waiting = {kind: count for kind, count in self.left.items() if not self._is_behind(*kind)}
+        left = self.pace.time_left(waiting, elapsed=seconds, processes=self.processes)
+        wanted = self.there + sum(waiting.values())
+        return SuiteProgress(wanted, self.there, self.played, misfits, tuple(self.failed), seconds, left)
 
     def _jobs(self) -> Iterator[Job]:
-        """Yield the remaining jobs, by seed; measurements come once every algorithm has played every case."""
+        """Yield the remaining jobs; measurements come once every algorithm has played every case."""
         facts = [case for case in self.suite.cases if not any(one.is_of(case) for one in self.facts)]
-        for task in sorted(self.suite.tasks(), key=lambda one: one.seed):
-            if facts and task.seed > 0:
+        for task in self._cheapest() if self.until < math.inf else self._by_seed():
+            if time.monotonic() >= self.until:
+                return
+            if facts and task.seed > 0 and self.until == math.inf:
                 yield from facts
                 facts = []
-            if task.key in self.wanted and task.key not in self.done:
+            if task.key in self.wanted and task.key not in self.done and not self._is_behind(*task.key[1:3]):
                 yield task
         yield from facts
+
+    def _by_seed(self) -> Iterator[Task]:
+        return iter(sorted(self.suite.tasks(), key=lambda one: one.seed))
+
+    def _cheapest(self) -> Iterator[Task]:
+        """Yield all tasks; next comes the case for which a run takes least, times the number of its seeds so far."""
+        waiting: dict[str, list[Task]] = {}
+        for task in reversed(list(self._by_seed())):
+            if task.key in self.wanted and task.key not in self.done:
+                waiting.setdefault(task.case.name, []).append(task)
+
+        def price(case: str) -> float:
+            guess = GUESSED_DEAR_SECONDS if case in self.suite.dear else GUESSED_SECONDS
+            return (1 + waiting[case][-1].seed) * self.pace.of_case(case, guess=guess)
+
+        while waiting:
+            case = min(waiting, key=price)
+            yield waiting[case].pop()
+            if not waiting[case]:
+                del waiting[case]
+
+    def _is_behind(self, case: str, algorithm: str) -> bool:
+        return algorithm in self.behind.get(case, ())
 
     def _count(self) -> None:
         """Compute the wanted runs, and how many of them are done."""
@@ -295,7 +356,7 @@ class _Playing:
             self.done.add(task_of(result).key)
             self.played, self.there = self.played + 1, self.there + 1
             self.left[result.case, result.algorithm] -= 1
-            self.pace.note(result, now=True)
+            self.note(result, now=True)
             if len(self.waiting) >= ROWS_PER_PART or time.monotonic() - self.written > SECONDS_PER_PART:
                 self._keep_rows()
 

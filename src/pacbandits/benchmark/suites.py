@@ -21,8 +21,10 @@ class Suite:
     cases: problems with accuracy and budget.
     entries: algorithms; those that refuse a case are left out of it.
     seeds: the number of runs of each.
-    dear: names of slow cases, on which only published defaults are played.
+    dear: names of slow cases.
     dear_seeds: the number of runs of each there.
+    tuned_on_dear: whether tuned entries play slow cases, too, and not only published defaults.
+    screened: whether an algorithm that is clearly behind on a case plays no more seeds there (`standings.behind`).
     """
 
     name: str
@@ -32,6 +34,8 @@ class Suite:
     seeds: int
     dear: tuple[str, ...] = ()
     dear_seeds: int = 0
+    tuned_on_dear: bool = False
+    screened: bool = False
 
     def tasks(self) -> tuple[Task, ...]:
         """Return all runs, case by case, all entries with one seed before the next: early results can be compared."""
@@ -40,7 +44,7 @@ class Suite:
             for case in self.cases
             for seed in range(min(self.seeds, self.dear_seeds) if case.name in self.dear else self.seeds)
             for entry in self.entries
-            if case.name not in self.dear or entry.role == "default"
+            if self.tuned_on_dear or case.name not in self.dear or entry.role == "default"
         )
 
 
@@ -87,33 +91,58 @@ DEFAULTS = (
     _default("vowpal regcb", "explore=regcb,growth=0.15"),
     _default("vowpal first", "explore=first,growth=0.15"),
 )
-# A small grid, for algorithms with options to tune.
+# Where the class is large, certificates may be of a mixture policy; these are of a single policy.
+SINGLE = (_default("coda single", "answer=single"), _default("uniform single", "answer=single"))
+# A grid for algorithms with options to tune, in both directions: less exploration than published, which most papers and
+# experiments prefer for little regret, and more, which certified stopping prefers. policy-elimination with radius=3
+# would play as with 1, which drops no policy within these budgets; plas with floor=0.25 would play as uniform.
 TUNED = (
     _tuned("policy-elimination", "radius=0.3"),
     _tuned("randomized-ucb", "confidence=0.01"),
+    _tuned("randomized-ucb", "confidence=10"),
     _tuned("ilovetoconbandits", "psi=1"),
     _tuned("ilovetoconbandits", "psi=1,mu=0.1"),
+    _tuned("ilovetoconbandits", "mu=10"),
     _tuned("epoch-greedy", "explore=3"),
+    _tuned("epoch-greedy", "explore=10"),
     _tuned("epsilon-greedy", "explore=1"),
+    _tuned("epsilon-greedy", "explore=10"),
+    _tuned("epsilon-greedy", "explore=100"),
     _tuned("exp4", "rate=3"),
     _tuned("exp4", "explore=0.3,rate=3"),
+    _tuned("exp4", "explore=2"),
     _tuned("exp4", "explore=3"),
+    _tuned("exp4", "explore=10"),
     _tuned("explore-then-commit", "explore=3"),
+    _tuned("explore-then-commit", "explore=10"),
     _tuned("adacb", "confidence=0.01"),
     _tuned("adacb", "confidence=0.002,gamma=10"),
+    _tuned("adacb", "gamma=0.3"),
+    _tuned("adacb", "gamma=0.03333"),
     _tuned("squarecb", "gamma=10"),
+    _tuned("squarecb", "gamma=0.3"),
+    _tuned("squarecb", "gamma=0.03333"),  # FALCON's γ, a thirtieth
     _tuned("squarecb", "model=house"),
+    _tuned("squarecb", "model=house,gamma=0.3"),
     _tuned("lin-ucb", "alpha=0.6"),
+    _tuned("lin-ucb", "alpha=3"),
     _tuned("lin-ts", "spread=2"),
+    _tuned("lin-ts", "spread=5"),
     _tuned("plas", "floor=0.05"),
     _tuned("proportional-response", "scale=0.3"),
+    _tuned("proportional-response", "scale=3"),
     _tuned("proportional-response", "simple=0"),
     _tuned("policy-sets", "truncation=1"),
     _tuned("policy-sets", "sequence=lil"),
     _tuned("vowpal cover", "explore=cover-nu,growth=0.15"),
+    _tuned("vowpal cover", "explore=cover,psi=10,growth=0.15"),
     _tuned("vowpal squarecb", "explore=squarecb,gamma_scale=100,growth=0.15"),
+    _tuned("vowpal squarecb", "explore=squarecb,gamma_scale=1,growth=0.15"),
+    _tuned("vowpal squarecb", "explore=squarecb,gamma_scale=0.3,growth=0.15"),
     _tuned("vowpal regcb", "explore=regcb,mellowness=0.01,growth=0.15"),
+    _tuned("vowpal regcb", "explore=regcb,mellowness=1,growth=0.15"),
     _tuned("vowpal first", "explore=first,first=4000,growth=0.15"),
+    _tuned("vowpal first", "explore=first,first=16000,growth=0.15"),
 )
 HARD = Case("hard 16", "hard-coins:m=16,gap=0.25", 0.02, 0.1, 12_000)
 RANDOM = Case("random 10", "random:policies=100,contexts=20,actions=10,skew=1,seed=2", 0.05, 0.1, 12_000)
@@ -133,7 +162,7 @@ QUICK = Suite(
 )
 FULL = Suite(
     "full",
-    "problems of all kinds, published defaults and the best of a small grid: an hour or two on two cores",
+    "problems of all kinds, published defaults and the best of a grid: hours on two cores",
     (
         HARD,
         Case("hard 64", "hard-coins:m=64,gap=0.25", 0.005, 0.1, 60_000),
@@ -157,8 +186,8 @@ FULL = Suite(
         Case("digits", "digits:flip=0.2", 0.1, 0.1, 12_000),
         Case("actg175", "actg175", 0.05, 0.1, 12_000),
     ),
-    (*DEFAULTS, *TUNED),
-    10,
+    (*DEFAULTS, *SINGLE, *TUNED),
+    20,
     dear=(
         "two-of-many 20",
         "two-of-many 40",
@@ -171,7 +200,9 @@ FULL = Suite(
         "digits",
         "actg175",
     ),
-    dear_seeds=5,
+    dear_seeds=10,
+    tuned_on_dear=True,
+    screened=True,
 )
 SEPARATION = Suite(
     "separation",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -278,9 +278,14 @@ class Improvement:
 
     @property
     def leaders(self) -> Leaders:
-        """The leaders of the recommended policy; control leads in every round in which a candidate does."""
-        if self.recommended is not None:
-            return self.recommended.leaders
+        """The leaders of the recommended policy."""
+        return self.leaders_of(self.chosen)
+
+    def leaders_of(self, name: str) -> Leaders:
+        """Return the leaders of a candidate, or of "control", which leads in every round in which a candidate does."""
+        for one in self.candidates:
+            if one.name == name:
+                return one.leaders
         own, constant = self.candidates[0].leaders, TreePolicy(self.control, self.candidates[0].policy.n_actions)
         turns = tuple(NOBODY if turn == NOBODY else 0 for turn in own.turns)
         return replace(own, policies=(constant,), turns=turns, cross_validated=False)
@@ -326,6 +331,47 @@ class Improvement:
         return made
 
 
+@dataclass(frozen=True)
+class CountedPilot:
+    """The pilot whose rows are the first of a trial's log (see `pacbandits.trials.pilot_rows`).
+
+    rows, samples: the number of its rows, and of its interactions.
+    rounds: the number of first rounds that they make up.
+    by_content: whether they stand in the order of their contents; else in that of the rounds of the pilot.
+    digest: of its rows in this order, if by content without rounds.
+    """
+
+    rows: int
+    samples: int
+    rounds: int
+    by_content: bool
+    digest: str
+
+    @property
+    def assumption(self) -> str:
+        """The assumption of the claim about the pilot, in words."""
+        words = (
+            f"the first {self.rows:,} rows are those of a pilot, all of them, which ended before the trial began: its "
+            "people, and what each action would earn for them, are draws from the same distribution as those of the "
+            "trial, its rewards chose neither the policy class nor what was asked, and what was bet on a row of it "
+            "follows from rows before that row"
+        )
+        fixed = "; neither the probability of an action in it nor when it ended depended on earlier rows"
+        return words + (fixed if self.by_content else "")
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object) -> CountedPilot:
+        """Return the record that `to_json` wrote."""
+        fields = Fields(json_object(value, name="a pilot"), "pilot")
+        fields.check_known(("rows", "samples", "rounds", "by_content", "digest"))
+        rows, samples, rounds = (fields.whole_number(name, least=1) for name in ("rows", "samples", "rounds"))
+        return cls(rows, samples, rounds, fields.flag("by_content"), fields.text("digest"))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Certificate(Claim):
     """A certificate by betting: a `Claim` that is certified if every policy is refuted at ε.
@@ -356,6 +402,7 @@ class Certificate(Claim):
     summed: whether all sums over rows are of whole numbers, by the rule of `pacbandits.certificate.summed`.
     limits: the row limits of those sums; a file records them unless they are those of the first release.
     improvement: the proven gains over control, if one was named; the policy is then the recommended one.
+    pilot: the pilot whose rows are the first of the log, if a trial began with one; a file records it only then.
     """
 
     kind: ClassVar[str] = "pacbandits certificate"
@@ -379,6 +426,7 @@ class Certificate(Claim):
     summed: bool = False
     limits: RowLimits = RELEASED_LIMITS[0]
     improvement: Improvement | None = None
+    pilot: CountedPilot | None = None
 
     def __post_init__(self) -> None:
         if self.improvement is not None and self.policy.to_json() != self.improvement.policy.to_json():
@@ -402,8 +450,9 @@ class Certificate(Claim):
 
     @property
     def counted(self) -> str:
-        """The number of interactions, and of people if there are units, in words."""
-        return count_words(self.samples, self.units)
+        """The number of interactions, of people if there are units, and of those in a pilot, in words."""
+        begun = "" if self.pilot is None else f", {self.pilot.samples:,} of them of a pilot"
+        return count_words(self.samples, self.units) + begun
 
     @property
     def certified(self) -> bool:
@@ -447,7 +496,9 @@ class Certificate(Claim):
             (LED, trusted and self.leaders is not None),
             (INEXACT, not self.exact),
         )
-        return (*basis, self.within, *(words for words, needed in asked if needed), *self.remarks)
+        # The log of an experiment says it, too.
+        begun = () if self.pilot is None or self.pilot.assumption in self.remarks else (self.pilot.assumption,)
+        return (*basis, self.within, *(words for words, needed in asked if needed), *begun, *self.remarks)
 
     def of(self, log: Log) -> Log:
         """Return the rows of a log that the claim is about: the first ones, if the log has grown since.
@@ -505,6 +556,7 @@ class Certificate(Claim):
             "summed": self.summed,
             **({} if self.limits == RELEASED_LIMITS[0] else {"limits": self.limits.to_json()}),
             **({} if self.improvement is None else {"improvement": self.improvement.to_json()}),
+            **({} if self.pilot is None else {"pilot": self.pilot.to_json()}),
         }
 
     @classmethod
@@ -539,6 +591,7 @@ class Certificate(Claim):
                 summed="summed" in given and fields.flag("summed"),
                 limits=RowLimits.from_json(given.get("limits")),
                 improvement=Improvement.from_json(given["improvement"], policies) if "improvement" in given else None,
+                pilot=CountedPilot.from_json(given["pilot"]) if "pilot" in given else None,
             )
             if made.shuffled and not made.ordered:
                 raise InputError("rows were shuffled, but the certificate does not go by their order")

@@ -15,7 +15,7 @@ import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.certificate.alarms import look, look_along_file, look_by_content
-from pacbandits.certificate.certificate import MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate, Improvement
+from pacbandits.certificate.certificate import CONTROL, MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate, Improvement
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
@@ -45,7 +45,7 @@ from pacbandits.policies.base import PolicyClass, Searches, count_rows, foretell
 from pacbandits.policies.constraints import without_feature
 from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
-from pacbandits.records import Chosen, Contexts, Log, check_log
+from pacbandits.records import Chosen, Contexts, Log, Policy, check_log
 from pacbandits.records.metrics import Guardrail, check_denominators
 from pacbandits.records.policy import check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, lighter
@@ -134,17 +134,34 @@ class CertifiedLog:
     policies: the policy class.
     survey: the rows that the certificate was made from.
     model: the reward model, if one was given.
+    evidence: for this certificate and for others of the same rows.
     """
 
     certificate: Certificate
     policies: PolicyClass
     survey: LogSurvey
     model: RewardModel | None = None
+    evidence: Evidence | None = None
 
     def measure(self) -> Worth | None:
         """Return bounds on the value, gains and metrics of the certified policy; None if the log gives none."""
         worth = measure_policy(self.survey, self.certificate, model=self.model)
         return None if worth is None else replace(worth, metrics=measure_metrics(self.survey, self.certificate))
+
+    def certify_candidate(self, name: str) -> Certificate | None:
+        """Return the certificate that a candidate, or "control", would have; None if no gains are proven.
+
+        Its distance from the best holds together with those of the others: each has its own part of δ.
+        """
+        gains, evidence = self.certificate.improvement, self.evidence
+        if gains is None or evidence is None:
+            return None
+        if name == gains.chosen:
+            return self.certificate
+        leaders = gains.leaders_of(name)
+        part = LEADERS_PART * recommended_part(control=name == CONTROL, candidates=len(gains.candidates))
+        own = replace(evidence, leaders=leaders, part=part, improvement=None)
+        return least_distance(own, lambda _: leaders.policies[-1], FIRST_EPSILON * self.certificate.unit, narrow=True)
 
     def rounds_of_sample(self, n_rows: int) -> IntArray | None:
         """Return the round of every k-th row, so many in all; None if it follows from the log in memory."""
@@ -272,7 +289,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
     if isinstance(policies, str):
         tell("learning the policy class")
     ordered, shuffle = request.ordered, request.shuffle
-    if is_large(log) and request.epsilon != 0 and not request.guardrails:
+    if is_large(log) and request.epsilon != 0:
         source, who = LogSource(log), Local(THREADS)
         summed = survey_for(source, policies, engine=who, contexts=request.contexts, ordered=ordered, shuffle=shuffle)
         learnt = learn_policies(summed, policies, request.contexts)
@@ -347,29 +364,42 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
         improvement=improvement,
     )
 
-    def make(distance: float) -> Certificate:
-        tried = replace(evidence, epsilon=distance / unit)
-        return replace(make_certificate(tried, laid.favourite(tried.epsilon))[0], epsilon=distance, rows=read.rows)
-
-    made = make(asked)
-    for _ in range(MAX_TRIED_DISTANCES if request.epsilon is None else 0):
-        found = rounded_up(made.certified_epsilon)
-        if found >= unit or (made.certified and found >= made.epsilon):
-            break
-        made = make(found)
+    made = replace(least_distance(evidence, laid.favourite, asked, narrow=request.epsilon is None), rows=read.rows)
     if made.by_content:
         along_file = look_along_file(read.watched)
         made = replace(made, checks=look_by_content(read.early), along_file=along_file)
     else:
         made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
     made = made if model is None else made.with_remarks(MODEL_GIVEN)
-    whole = CertifiedLog(made, policies, read, model)
+    whole = CertifiedLog(made, policies, read, model, evidence)
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)
     if part is None:
         return whole
     found = (whole, certify_survey(part, learnt, request))
     guarded = [one for one in found if request.guardrails and one.certificate.improvement is not None]
     return min(guarded or found, key=lambda one: one.certificate.certified_epsilon)
+
+
+def least_distance(
+    evidence: Evidence, favourite: Callable[[float], Policy], asked: float, *, narrow: bool
+) -> Certificate:
+    """Return the certificate at the distance that was asked for; narrow: at the smallest that is proven, if smaller.
+
+    asked: in the units of rewards. favourite: by ε, for rewards in [0, 1].
+    """
+    unit = evidence.log.reward_range[1] - evidence.log.reward_range[0]
+
+    def make(distance: float) -> Certificate:
+        tried = replace(evidence, epsilon=distance / unit)
+        return replace(make_certificate(tried, favourite(tried.epsilon))[0], epsilon=distance)
+
+    made = make(asked)
+    for _ in range(MAX_TRIED_DISTANCES if narrow else 0):
+        found = rounded_up(made.certified_epsilon)
+        if found >= unit or (made.certified and found >= made.epsilon):
+            break
+        made = make(found)
+    return made
 
 
 def prove_gain(

@@ -157,10 +157,10 @@ class MetricBets(NamedTuple):
 def measure_metrics(rows: Weighable, c: Certificate) -> tuple[MeasuredMetric, ...]:
     """Return all metrics of a certificate's log under its policy; intervals hold together except with probability δ.
 
-    rows: those of the certificate, in memory. Control is that of the proven gains.
+    rows: those of the certificate. Control is that of the proven gains.
     """
     metrics, log_size = rows.watched.metrics, 0.0 if c.leaders is not None else c.log_size
-    if not metrics or c.summed or not math.isfinite(log_size):
+    if not metrics or not math.isfinite(log_size):
         return ()
     lead, control = Lead(c.policy, c.leaders), None if c.improvement is None else c.improvement.control
     delta = part_of_policy(c, rows.counts) * c.delta / (2.0 * len(metrics) * (1 if control is None else 2))

@@ -161,6 +161,7 @@ def add_all_bounds(
     stakes: FloatArray,
     caps: FloatArray,
     centres: FloatArray,
+    times: float,
     slack: float,
     scale: float,
     wealth: IntArray,
@@ -170,8 +171,8 @@ def add_all_bounds(
     """Add Σ log(1 + λ(S − m)) over rows, for u of all kinds (`worth.kinds_of`) and for −u, and count rows without room.
 
     own (n, A): u of the policy. counted (n,): the rows that count. stakes (K, rounds): λ. caps (K, rounds): the largest
-    loss of a bet, over λ. centres (kinds, rounds): m; that of −u is −m. slack: `rounding_of` a row, which is
-    subtracted.
+    loss of a bet, over λ. centres (kinds, rounds): m; that of −u is −m. times: what is subtracted at an action. slack:
+    `rounding_of` a row, which is subtracted.
     wealth, rest, lost (kinds · 2 · K,): multiples of 1/scale, their remainders, and the number of rows without room to
     bet. No reward may be pending.
 
@@ -192,10 +193,10 @@ def add_all_bounds(
                 else:
                     below -= own[i, a]
             for kind in range(2 * n_actions + 1):
-                used = _find_weights(rows, own, i, kind, which, much, reach)
+                used = _find_weights(rows, own, i, kind, times, which, much, reach)
                 for side in range(2):
                     sign = 1.0 if side == 0 else -1.0
-                    under = _below_nothing(own, i, kind, sign, below if side == 0 else above)
+                    under = _below_nothing(own, i, kind, times, sign, below if side == 0 else above)
                     for k in range(stakes.shape[0]):
                         centre = sign * centres[kind, rows.rounds[i]]
                         stake, cap = stakes[k, rows.rounds[i]], caps[k, rows.rounds[i]]
@@ -219,7 +220,14 @@ def add_all_bounds(
 
 @kernel
 def _find_weights(
-    rows: LedgerRows, own: FloatArray, i: int, kind: int, which: IntArray, much: FloatArray, reach: FloatArray
+    rows: LedgerRows,
+    own: FloatArray,
+    i: int,
+    kind: int,
+    times: float,
+    which: IntArray,
+    much: FloatArray,
+    reach: FloatArray,
 ) -> int:
     """Return the number of actions with u ≠ 0 of this kind.
 
@@ -229,7 +237,7 @@ def _find_weights(
     for a in range(n_actions):
         u = own[i, a] if kind <= n_actions else 0.0
         if a == kind - 1:
-            u -= 1.0
+            u -= times
         elif a == kind - 1 - n_actions:
             u = 1.0
         if u != 0.0:
@@ -239,7 +247,7 @@ def _find_weights(
 
 
 @kernel
-def _below_nothing(own: FloatArray, i: int, kind: int, sign: float, policy: float) -> float:
+def _below_nothing(own: FloatArray, i: int, kind: int, times: float, sign: float, policy: float) -> float:
     """Return the sum of all negative weights of a kind in absolute value, given that of the policy."""
     n_actions = own.shape[1]
     if kind > n_actions:
@@ -247,7 +255,7 @@ def _below_nothing(own: FloatArray, i: int, kind: int, sign: float, policy: floa
     if kind == 0:
         return policy
     u = own[i, kind - 1]
-    return policy + (positive(-sign * (u - 1.0)) - positive(-sign * u))
+    return policy + (positive(-sign * (u - times)) - positive(-sign * u))
 
 
 @kernel

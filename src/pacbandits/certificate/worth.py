@@ -169,9 +169,9 @@ class Kind(NamedTuple):
         return out
 
 
-def kinds_of(n_actions: int) -> tuple[Kind, ...]:
+def kinds_of(n_actions: int, *, times: float = 1.0) -> tuple[Kind, ...]:
     """Return all kinds that intervals need: the policy, its gain over each action, and each action alone."""
-    leads = (Kind(against=action) for action in range(n_actions))
+    leads = (Kind(against=action, times=times) for action in range(n_actions))
     return (Kind(), *leads, *(Kind(of_policy=False, alone=action) for action in range(n_actions)))
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,6 +55,20 @@ def bench(
             help="Run only algorithms whose name or spec matches this pattern, [cyan]'coda*'[/]. May be repeated."
         ),
     ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop after this many seconds and store the finished runs; the cheapest cases come first. The same "
+            "command resumes."
+        ),
+    ] = None,
+    screen: Annotated[
+        bool,
+        typer.Option(
+            "--screen/--no-screen",
+            help="In suite [cyan]full[/], stop adding seeds of algorithms that are clearly behind on a case.",
+        ),
+    ] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete the results in the folder first.")] = False,
     list_: Annotated[
         bool, typer.Option("--list", help="List the suites, or the cases and algorithms of one suite, and run nothing.")
@@ -66,7 +81,8 @@ def bench(
     or a power failure the same command resumes. The same seed gives the same
     row, and each row holds everything needed to repeat it. All runs with the
     first seed come before those with the second, so that early results are
-    comparable.
+    comparable. In suite full, an algorithm that is clearly behind on a case
+    after two or more seeds plays no more of them there.
 
     The folder contains [cyan]runs.parquet[/], one row per run; [cyan]facts.json[/], theoretical
     values of each case; [cyan]misfits.json[/], the algorithms that refused a case;
@@ -77,13 +93,13 @@ def bench(
     [dim]Examples:
     pacbandits bench --list
     pacbandits bench quick --out results
-    pacbandits bench full --out results --jobs 2
+    pacbandits bench full --out results --jobs 16 --within 3600
     pacbandits bench quick --out results --case 'two-of-many*' --entry coda --entry uniform --seeds 50[/]
     """
     from pacbandits.benchmark.results import Results
     from pacbandits.benchmark.suite_runs import run_suite
     from pacbandits.benchmark.suites import find_suite, select
-    from pacbandits.checks import whole_number
+    from pacbandits.checks import positive, whole_number
     from pacbandits.compiled import cores
 
     if list_:
@@ -91,7 +107,10 @@ def bench(
         return
     if suite is None:
         raise InputError("name a suite: pacbandits bench quick --out results (pacbandits bench --list shows all)")
-    chosen = select(find_suite(suite), cases=case or (), entries=entry or (), seeds=seeds)
+    whole = find_suite(suite)
+    whole = whole if screen else replace(whole, screened=False)
+    chosen = select(whole, cases=case or (), entries=entry or (), seeds=seeds)
+    limit = None if within is None else positive(within, name="--within")
     if out is None:
         raise InputError(f"name a folder for the results: pacbandits bench {suite} --out results")
     count = cores() if jobs is None else whole_number(jobs, name="--jobs", least=0)
@@ -99,7 +118,7 @@ def bench(
     typed = _typed(out)
     try:
         with _watch(chosen) as watch:
-            tally = run_suite(chosen, folder, jobs=count, command=typed, fresh=fresh, watch=watch)
+            tally = run_suite(chosen, folder, jobs=count, command=typed, fresh=fresh, within=limit, watch=watch)
     except KeyboardInterrupt:
         say(f"interrupted; finished runs are stored in {out}. Repeat the command without --fresh to continue", err=True)
         sys.exit(INTERRUPTED)

@@ -494,8 +494,9 @@ def certify_log(
     pacbandits certify --write-plan plan.json --action variant --reward bought --split uniform --control none
     pacbandits certify test.csv --plan plan.json --certificate proof.json[/]
     """
-    from pacbandits.analysis import analyse, is_streamed
+    from pacbandits.analysis import analyse
     from pacbandits.confidence import check_delta
+    from pacbandits.logs.table_files import is_streamed
     from pacbandits.planning.plan_files import load_any_plan
     from pacbandits.progress import heard_by
     from pacbandits.report import certificate_document
@@ -552,7 +553,8 @@ def certify_log(
             result = analyse(local.paths, reading, request, engine=who, progress=tell, notice=partial(say, err=True))
             result = result if local.name is None else replace(result, source=local.name)
         tell("computing values and gains")
-        summary = result.summary(proof=None if certificate is None else certificate.name)
+        named = None if certificate is None else certificate.name
+        summary = result.summary(proof=named, distances=report is not None)
     made = result.certificate
     if planned is not None:
         summary = replace(summary, happened=happened(planned, made, result.log))

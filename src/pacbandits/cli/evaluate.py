@@ -102,10 +102,11 @@ def evaluate_policy(
     pacbandits evaluate proof.json test.csv --control email_a
     pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
     """
-    from pacbandits.analysis import action_number, check_were_no_features, is_streamed, measure_claim
+    from pacbandits.analysis import action_number, check_were_no_features, measure_claim
     from pacbandits.certificate import evaluate
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading_options import ReadingOptions
+    from pacbandits.logs.table_files import is_streamed
     from pacbandits.policies.decisions import COLUMN, ColumnPolicy
     from pacbandits.progress import heard_by
     from pacbandits.report import worth_document

@@ -68,6 +68,9 @@ def create(
     These settings cannot be changed later: their digest is the first entry of
     the event log. The output can be published now.
 
+    The rows of a randomised pilot, [cyan]pilot = "pilot.csv"[/] in the file, count as
+    the first of the experiment, which then needs fewer people.
+
     [dim]Examples:
     pacbandits experiment create checkout.toml
     pacbandits experiment create checkout.toml --rehearsal
@@ -268,9 +271,13 @@ def head(
     name: Name,
     publish: Annotated[
         Path | None,
+        typer.Option(help="Also append the line to this file, to be mailed, committed or time-stamped."),
+    ] = None,
+    timestamp_service: Annotated[
+        str | None,
         typer.Option(
-            help="Also append the line to this file, to be mailed, committed or time-stamped (RFC 3161, "
-            "OpenTimestamps)."
+            help="Address of a time-stamping service (RFC 3161), to which the head is sent, nothing else. Its answer "
+            "is written beside the published file, or into this folder; [cyan]verify --timestamp[/] reads it."
         ),
     ] = None,
     database: DatabaseAt = DEFAULT_DATABASE,
@@ -284,11 +291,16 @@ def head(
 
     [dim]Examples:
     pacbandits experiment head checkout
-    pacbandits experiment head checkout --publish heads.txt[/]
+    pacbandits experiment head checkout --publish heads.txt
+    pacbandits experiment head checkout --timestamp-service https://tsa.example.org[/]
     """
     check_output(publish)
     with _open(database, name) as experiment:
         seal = experiment.seal()
+    stamped = None
+    if timestamp_service is not None:
+        stamped = Path("." if publish is None else publish.parent, f"{seal.experiment}-{seal.records}.tsr")
+        _stamp(seal.head, timestamp_service, stamped)
     if publish is not None:
         try:
             with publish.open("a", encoding="utf-8") as file:
@@ -296,9 +308,28 @@ def head(
         except OSError as error:
             raise InputError(f"cannot write {publish}: {error.strerror}") from None
     if as_json:
-        print_json({"head": seal.head, "records": seal.records, "protocol": seal.protocol, "line": seal.published()})
+        told = {"head": seal.head, "records": seal.records, "protocol": seal.protocol, "line": seal.published()}
+        print_json(told if stamped is None else told | {"timestamp": str(stamped)})
     else:
         say(seal.published())
+        if stamped is not None:
+            say(f"its time-stamp is in {stamped}; check it: pacbandits verify CERTIFICATE EXPORT --timestamp {stamped}")
+
+
+def _stamp(head: str, service: str, path: Path) -> None:
+    """Write a service's time-stamp of a head; keep one of the same head that is there, as it is the earlier one."""
+    from pacbandits.experiment.chain import TimeStamp, request_stamp
+
+    check_output(path)
+    if path.exists():
+        if TimeStamp.read(path).digest != head:
+            raise InputError(f"{path} is the time-stamp of another head; move it away")
+        return
+    found = request_stamp(head, service)
+    try:
+        path.write_bytes(found.whole)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 @experiments.command()

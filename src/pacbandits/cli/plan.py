@@ -154,6 +154,14 @@ def plan_trial(
     propensity: PropensityColumn = None,
     features: Features = None,
     without: Without = None,
+    count_pilot: Annotated[
+        bool,
+        typer.Option(
+            "--count-pilot",
+            help="The pilot's rows will count as the first of the trial ([cyan]run --pilot[/]): plan the people to "
+            "come. Needs [cyan]--split[/] or logged propensities. The policy class must be built from other contexts.",
+        ),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Print only the answer from theory, in seconds, and simulate nothing.")
     ] = False,
@@ -194,6 +202,7 @@ def plan_trial(
     pacbandits plan customers.csv --actions 3 --baseline 0.3 --budget 3000 --quick
     pacbandits plan customers.csv --actions 2 --baseline 5% --effect +20% --improve-on control --traffic 4000/week
     pacbandits plan pilot.csv --action arm --reward cured --epsilon 0.05 --budget 3000
+    pacbandits plan pilot.csv --action arm --reward cured --split uniform --epsilon 0.05 --count-pilot
     pacbandits plan customers.parquet --actions 6 --baseline 5% --epsilon 0.5% --engine dask
     pacbandits plan customers.parquet --scenarios scenarios.toml --report plan.html --out plan.json[/]
     """
@@ -225,6 +234,7 @@ def plan_trial(
         delta=delta,
         power=power,
         seed=seed,
+        count_pilot=count_pilot or None,
     )
     reading = reading_options(
         columns=features, left_out=without, action=action, reward=reward, split=split, propensity=propensity
@@ -245,7 +255,8 @@ def plan_trial(
             name = local.shown(path)
             if pilot:
                 ends = given.pop("reward_range", None)
-                source = open_pilot(path, reading | ({} if ends is None else {"reward_range": ends}), name=name)
+                reading |= {} if ends is None else {"reward_range": ends}
+                source = open_log(path, reading) if count_pilot else open_pilot(path, reading, name=name)
             else:
                 source = read_contexts(path, name=name, **reading)
         if control is not None:

@@ -27,7 +27,17 @@ from pacbandits.cli.console import (
     show,
 )
 from pacbandits.cli.interruption import INTERRUPTED
-from pacbandits.cli.log_options import PLAYERS, Player, Scheduler, Workers, check_engine, open_players
+from pacbandits.cli.log_options import (
+    PLAYERS,
+    Player,
+    Scheduler,
+    Split,
+    Workers,
+    check_engine,
+    open_log,
+    open_players,
+    reading_options,
+)
 from pacbandits.errors import InputError, nearest, one_line, plain
 
 if TYPE_CHECKING:
@@ -109,6 +119,17 @@ def run(
         int | None,
         typer.Option(help="Give the algorithm this many sampled contexts instead of their distribution."),
     ] = None,
+    pilot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Log of a randomised pilot on the same problem, with the propensities of all actions (or "
+            "[cyan]--split[/]): its rows count as the first of the trial, which then needs fewer new ones. "
+            "[cyan]--max-samples[/] limits new ones. For [cyan]coda[/] and [cyan]uniform[/], whose option "
+            "[cyan]pilot=SIZE[/] is something else, the size of the first round.",
+        ),
+    ] = None,
+    split: Split = None,
     solver: Annotated[str | None, typer.Option(help="Option [cyan]solver[/] of algorithms that have it.")] = None,
     single: Annotated[bool, typer.Option("--single", help=SINGLE_HELP)] = False,
     certificate: Annotated[
@@ -147,6 +168,8 @@ def run(
     pacbandits run trees:actions=8 --epsilon 0.05 --max-samples 3000 --state trial.state
     pacbandits run linear:dimension=5,actions=10 --algorithm linear-rage --epsilon 0.05
     pacbandits run trees:actions=8 --improve-on 0 --certificate proof.json --log log.parquet
+    pacbandits run trees:actions=8 --algorithm uniform:pilot=1000 --max-samples 1000 --log pilot.parquet
+    pacbandits run trees:actions=8 --pilot pilot.parquet --seed 1 --certificate proof.json --log log.parquet
     pacbandits run plan.json --scenario segments[/]
     """
     from pacbandits.algorithms import find_algorithm, list_profiles, options_of, profile_of
@@ -172,6 +195,11 @@ def run(
         for name, value in unused:
             if value is not None:
                 raise InputError(f"--improve-on stops by a proven gain, and {name} is about ε; leave one of them out")
+    if split is not None and pilot is None:
+        raise InputError("--split states the propensities of a pilot; name its log: --pilot pilot.csv")
+    for name in (algorithm, against) if pilot is not None else ():
+        if name is not None and not profile_of(name).keeps_state:
+            raise InputError(f"rows of a pilot count in coda and uniform, not in {name}; leave out --pilot")
     planned, loaded = _load(problem, scenario, seed=seed)
     asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
     epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta
@@ -200,7 +228,10 @@ def run(
         "delta": delta,
         "max_samples": max_samples,
         "offline_contexts": offline,
+        "pilot": None if pilot is None else open_log(pilot, reading_options(split=split)),
     }
+    if pilot is None and planned is not None and profile_of(algorithm).keeps_state:
+        asked["pilot"] = planned.supposed.counted_pilot
     # Algorithms without a choice answer with a single policy anyway.
     answer = "single" if single and "answer" in {one.name for one in options_of(find_algorithm(algorithm)[0])} else None
     wanted = (("scale", scale), ("solver", solver), ("answer", answer))
@@ -211,7 +242,8 @@ def run(
     say_cost(chosen, loaded.population, of="run")
     compiling = not compiled_before()
     names = [""] if repeat_ == 1 else [f"run {i + 1} of {repeat_}" for i in range(repeat_)]
-    with _watch(names if against is None else [algorithm, against], epsilon=epsilon) as watch:
+    begun = 0 if asked["pilot"] is None else asked["pilot"].samples
+    with _watch(names if against is None else [algorithm, against], epsilon=epsilon, begun=begun) as watch:
         with open_players(engine, scheduler=scheduler, workers=workers) as players:
             given = {"algorithm": algorithm, "state": state, "improve_on": improve_on, "gain": gain, **asked, **options}
             runs = repeat(loaded, chosen, runs=repeat_, seed=seed, engine=players, watch=watch, **given)
@@ -227,7 +259,7 @@ def run(
     comparison, happened = None, ()
     if planned is not None:
         certified = None if first.certificate is None else planned.unit * first.certificate.certified_epsilon
-        happened = happened_rows(planned, samples=first.samples, algorithm=first.algorithm, certified=certified)
+        happened = happened_rows(planned, samples=first.new_samples, algorithm=first.algorithm, certified=certified)
     if against is not None or figure is not None:
         comparison = compare(loaded, chosen, first, second, compiling=compiling, figure=figure)
     if as_json:
@@ -272,8 +304,11 @@ def _load(source: str, scenario: str | None, *, seed: int) -> tuple[StudyPlan | 
 
 
 @contextmanager
-def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
-    """Show a progress bar on standard error: rounds, samples, certified ε or the best policy, time left."""
+def _watch(names: Sequence[str], *, epsilon: float, begun: int = 0) -> Generator[Watch]:
+    """Show a progress bar on standard error: rounds, samples, certified ε or the best policy, time left.
+
+    begun: the number of interactions of a pilot.
+    """
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from pacbandits.certificate.claim import rounded_up
@@ -290,13 +325,13 @@ def _watch(names: Sequence[str], *, epsilon: float) -> Generator[Watch]:
     bar = Progress(*columns, console=screen, transient=True)
     with bar if screen.is_terminal else nullcontext():  # without a terminal, a bar would still leave an empty line
         task = bar.add_task("starting", total=len(names), facts="", doing="")
-        furthest, begun, room = 0.0, False, BAR
+        furthest, seen, room = 0.0, False, BAR
 
         def watch(stage: Stage) -> None:
-            nonlocal furthest, begun, room
-            if not begun and stage.samples > 0:
+            nonlocal furthest, seen, room
+            if not seen and stage.samples > begun:
                 screen.print(f"resuming after {stage.samples:,} samples", highlight=False)
-            begun = True
+            seen = True
             furthest = max(furthest, stage.run + _share(stage, epsilon))
             which = f"{names[stage.run]}, " if names[stage.run] else ""
             of, fact = f" of {stage.rounds}", f"best so far {_cut(stage.policy, 20)}"

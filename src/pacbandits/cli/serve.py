@@ -52,6 +52,9 @@ def serve_experiments(
         bool,
         typer.Option("--demo", help="Create a demonstration experiment, [cyan]checkout[/], with simulated visitors."),
     ] = False,
+    typescript_client: Annotated[
+        bool, typer.Option("--typescript-client", help="Print a client of the service in TypeScript, and exit.")
+    ] = False,
 ) -> None:
     """Serve experiments over HTTP, with a dashboard. Assignments and rewards are stored before they are answered.
 
@@ -68,6 +71,12 @@ def serve_experiments(
     for module in SERVER_MODULES:
         if find_spec(module) is None:
             raise InputError(f"pacbandits serve needs {module}; pip install 'pacbandits[service]'")
+    if typescript_client:
+        from pacbandits.service.application import describe_service
+        from pacbandits.service.documented import make_typescript_client
+
+        print(make_typescript_client(describe_service()), end="")
+        return
     gc.disable()  # until the server starts: there is no garbage among modules, and looking for it takes a tenth of that
     from pacbandits.service.server import Serving, serve
 

@@ -79,6 +79,21 @@ def verify_certificate(
             "unchanged since then. For the export of an experiment."
         ),
     ] = None,
+    timestamp: Annotated[
+        Path | None,
+        typer.Option(
+            help="An RFC 3161 time-stamp of the head, from [cyan]experiment head --timestamp-service[/]: tells by when "
+            "what was fixed. Without [cyan]--head[/]: of the head that it stamps."
+        ),
+    ] = None,
+    timestamp_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--timestamp-ca",
+            help="Certificates (PEM) of the authority that vouches for the time-stamping service. The signature is "
+            "checked by the program openssl.",
+        ),
+    ] = None,
     plan: Annotated[
         Path | None,
         typer.Option(
@@ -112,9 +127,10 @@ def verify_certificate(
     pacbandits verify proof.json log.parquet --policies trees:depth=2 --contexts before.parquet
     pacbandits verify proof.json logs/2026-*/*.parquet
     pacbandits verify proof.json log.parquet --plan plan.json
-    pacbandits verify proof.json export.parquet --head 5f2ab1…[/]
+    pacbandits verify proof.json export.parquet --head 5f2ab1…
+    pacbandits verify proof.json export.parquet --timestamp checkout-150.tsr --timestamp-ca service.pem[/]
     """
-    from pacbandits.analysis import is_streamed
+    from pacbandits.logs.table_files import is_streamed
     from pacbandits.policies.registry import describe_class, detail_class
     from pacbandits.progress import heard_by
     from pacbandits.proofs import check_expected, check_is_proof
@@ -126,6 +142,8 @@ def verify_certificate(
         n_actions=actions, least_propensity=least_propensity, reward_range=reward_range, clip=clip, position=position
     )
     check_engine(engine, scheduler=scheduler, workers=workers)
+    if timestamp_ca is not None and timestamp is None:
+        raise InputError("--timestamp-ca checks a time-stamp; add --timestamp FILE")
     proof = open_proof(certificate, Path(log[0]) if log else None)
     made = proof.certificate
     check_is_proof(made)
@@ -143,7 +161,9 @@ def verify_certificate(
             if policies is not None:
                 verdict = check_expected(verdict, proof, read, policies, contexts=known)
         verdict = check_plan(verdict, proof, read, plan)
-        record = audit_export(paths[0], proof, read, head=head, contexts=known)
+        record = audit_export(
+            paths[0], proof, read, head=head, timestamp=timestamp, authorities=timestamp_ca, contexts=known
+        )
     if record is not None:
         verdict = record.joined(verdict)
     left = made.assumptions if record is None else record.left_to_assume(made.assumptions)
@@ -292,17 +312,30 @@ def verify_files(
         files.close()
 
 
-def audit_export(log: Path, proof: Proof, read: Log, *, head: str | None, contexts: Contexts | None) -> Audit | None:
+def audit_export(
+    log: Path,
+    proof: Proof,
+    read: Log,
+    *,
+    head: str | None,
+    contexts: Contexts | None,
+    timestamp: Path | None = None,
+    authorities: Path | None = None,
+) -> Audit | None:
     """Return the audit of the event log in an exported file; None if it has none.
 
     read: the log that the certificate was verified on. contexts: those that the class was built from, if given.
+    timestamp: a file with a time-stamp of the head. authorities: certificates that its signature is checked by.
     """
     from pacbandits.certificate import Certificate
     from pacbandits.experiment.audit import audit, has_sealed_record, read_record
+    from pacbandits.experiment.chain import TimeStamp
 
+    stamp = None if timestamp is None else TimeStamp.read(timestamp)
     if not has_sealed_record(log):
-        if head is not None:
-            raise InputError(f"{log} has no sealed event log in which to look for --head; export the experiment again")
+        if head is not None or stamp is not None:
+            name = "--timestamp" if head is None else "--head"
+            raise InputError(f"{log} has no sealed event log in which to look for {name}; export the experiment again")
         return None
     found, made = read_record(log), proof.certificate
     if proof.record is not None and proof.record["records"] != found.claimed:
@@ -310,7 +343,8 @@ def audit_export(log: Path, proof: Proof, read: Log, *, head: str | None, contex
             f"the certificate is of the first {proof.record['records']:,} records, and the log in {log} of the first "
             f"{found.claimed:,}; export it again with --look {proof.record['look']}"
         )
-    return audit(found, made if isinstance(made, Certificate) else None, head=head, contexts=contexts, log=read)
+    own = made if isinstance(made, Certificate) else None
+    return audit(found, own, head=head, stamp=stamp, authorities=authorities, contexts=contexts, log=read)
 
 
 def as_read(reading: Mapping[str, Any]) -> str:

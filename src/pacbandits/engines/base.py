@@ -130,6 +130,36 @@ class LogSource:
 
 
 @dataclass(frozen=True, eq=False)
+class MetricSource:
+    """The rows of a source with a metric as their reward, as `Log.for_metric`.
+
+    source: the rows. name, ratio: the metric, and the number at which a ratio is tested.
+    """
+
+    source: Source
+    name: str
+    ratio: float | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    def blocks(self, first: int, last: int) -> Iterator[Log]:
+        for block in self.source.blocks(first, last):
+            yield block.for_metric(self.name, ratio=self.ratio)
+
+    def stripes(self, *, most_blocks: int) -> Sequence[range]:
+        return self.source.stripes(most_blocks=most_blocks)
+
+
+def source_of_metric(source: Source, name: str, *, ratio: float | None = None) -> Source:
+    """Return the rows of a source with a metric as their reward; those in memory stay there."""
+    if isinstance(source, LogSource):
+        return LogSource(source.log.for_metric(name, ratio=ratio))
+    return MetricSource(source, name, ratio)
+
+
+@dataclass(frozen=True, eq=False)
 class ContextsSource:
     """The rows of contexts as a log: a single action, always played, with reward 0.
 

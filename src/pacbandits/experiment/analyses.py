@@ -18,6 +18,7 @@ from pacbandits.design import Shifted, price_propensities
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment.database import spell
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule
+from pacbandits.experiment.rounds import played_rounds
 from pacbandits.experiment.store import Snapshot
 from pacbandits.planning.plan_files import Forecast
 from pacbandits.policies.base import PolicyClass
@@ -354,7 +355,7 @@ def guardrail_of(snapshot: Snapshot) -> GuardrailLook | None:
     protocol, rows = snapshot.stored.protocol, snapshot.rows
     if protocol.guardrail is None or not len(rows):
         return None
-    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout & (rows.visits == 0)
+    shape, drawn = (len(snapshot.rounds), protocol.n_actions), ~rows.holdout & (rows.visits == 0) & snapshot.own
     cells = np.ravel_multi_index((rows.rounds[drawn], rows.actions[drawn]), shape)
     values = np.where(rows.guardrail_sequence < snapshot.sequence, rows.guardrail, np.nan)[drawn]
     came = ~np.isnan(values)
@@ -409,8 +410,8 @@ def find_out(snapshot: Snapshot, withdrawn: tuple[str, ...]) -> Found:
     if log is None:
         return Found(snapshot, trial, policies, None, withdrawn)
     # Deployed rounds are included though none of their rows counts: rounds are indexed by number.
-    rounds: Sequence[PlayedRound] = [one.played() for one in snapshot.rounds]
-    start = trial.start(policies, protocol.contexts)
+    rounds: Sequence[PlayedRound] = played_rounds(snapshot.rounds, log)
+    start = replace(trial.start(policies, protocol.contexts), pilot=protocol.counted_pilot)
     if withdrawn:
         rounds = leaders_again(trial, policies, protocol.contexts, rounds, log)
     state = catch_up(trial, start, rounds, log, guardrails=protocol.guardrails)
@@ -475,7 +476,7 @@ def look_at(found: Found, *, at: int) -> Look:
     if certificate is not None and log is not None and not log.awaited.all():
         worth = measure_worth(certificate, log)
     policy = None if certificate is None else certificate.policy
-    a_day = people_a_day(snapshot.rows.at[snapshot.counted], now=at)
+    a_day = people_a_day(snapshot.rows.at[snapshot.counted & snapshot.own], now=at)
     if found.trial.improve_on is None:
         to_go = look_forward(certificate, log, found.policies, a_day=a_day, plan=protocol.plan)
     else:

@@ -140,7 +140,7 @@ class Assigner:
             else draws(stored.protocol.drawn_seed, first=first, count=count)
         )
         held = _stay_held(drawn[:, HOLDOUT] < stored.protocol.holdout, [units[number] for number in fresh], known)
-        drawn_for = now.sampler.propensities(stored.contexts(some))
+        drawn_for = now.sampler.propensities(stored.contexts(some, checked=True))
         propensities = np.where(held[:, None], self._standard_row, drawn_for)
         actions = choose(propensities, drawn[:, ACTION])
         out: list[AssignmentRow] = []

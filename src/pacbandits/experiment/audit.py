@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -24,14 +25,30 @@ from pacbandits.certificate.claim import FIXED
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of, plain
-from pacbandits.experiment.chain import ASSIGNMENT, BEGINNING, ENTRY, OUTCOME, PUBLISHED, hash_seed, linked
+from pacbandits.experiment.chain import (
+    BEGINNING,
+    PUBLISHED,
+    TimeStamp,
+    hash_seed,
+    linked,
+)
 from pacbandits.experiment.draws import ACTION, HOLDOUT, choose, draws, unit_draws
+from pacbandits.experiment.exported_record import (
+    KEEPER,
+    SealedTerms,
+    StampCheck,
+    check_stamp,
+    contexts_of,
+    links_of,
+    own_rows,
+    pilot_bets,
+    wrong_pilot_rounds,
+)
 from pacbandits.experiment.exported_record import Record as Record
-from pacbandits.experiment.exported_record import SealedTerms, contexts_of
 from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
-from pacbandits.experiment.rounds import Round
-from pacbandits.experiment.stored_rows import NEVER, AssignmentRow, EntryRow, OutcomeRow, outcome_kinds, spell
+from pacbandits.experiment.rounds import Round, played_rounds
+from pacbandits.experiment.stored_rows import NEVER, spell
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import digest_class
@@ -42,6 +59,7 @@ from pacbandits.trials.late_rewards import leaders_again
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import EXPERT_MULTIPLIERS, LEADERS_MULTIPLIERS, Trial
 from pacbandits.verifier import Verdict
+from pacbandits.verifier.order import wrong_pilot
 from pacbandits.verifier.rule import CLASS_GIVEN, TRIAL_TOLD
 from pacbandits.verifier.trust import SEALED_NAMES
 
@@ -50,6 +68,10 @@ from pacbandits.verifier.trust import SEALED_NAMES
 
 TIED = (
     "ties between policies were broken, for leaders chosen again after a withdrawal, before it was seen who does better"
+)
+BETS_ON_PILOT = (
+    "stakes and leaders of the pilot's rounds follow from the rows before each: whoever created the experiment could "
+    "have chosen them by later rows (the contexts of the protocol show that: --contexts)"
 )
 
 
@@ -132,7 +154,7 @@ def _wrong_new_leaders(
     said.
     """
     # Later rounds have no rows in the log.
-    rounds = [one.played() for one in terms.rounds[: played[-1].number + 1]]
+    rounds = played_rounds(terms.rounds[: played[-1].number + 1], log)
     turns = zip(played, leaders.turns, strict=True)
     led = {one.number: None if turn < 0 else leaders.policies[turn] for one, turn in turns}
     for told in (None, led):
@@ -178,7 +200,6 @@ MIN_SHARE_PROBABILITY = 1e-6  # of a holdout as far from its share, below which 
 # rule).
 SHOWN_OF_ALL, SHOWN_OF_TRIALS = (ROUNDS, KNOWN_REMARK), (FIXED, CLASS_GIVEN, BETS_FIXED, LED, TRIAL_TOLD)
 DRAWN = ASSUMPTIONS[-1]  # verified once the seed is disclosed
-KEEPER = "whoever keeps the database"
 TRUE_RECORDS = (
     "units, contexts and rewards were reported as they were, of all whom the experiment should have taken in: no chain "
     "shows what was reported wrongly, or not at all"
@@ -253,12 +274,15 @@ def audit(
     certificate: Certificate | None = None,
     *,
     head: str | None = None,
+    stamp: TimeStamp | None = None,
+    authorities: Path | None = None,
     contexts: Contexts | None = None,
     log: Log | None = None,
 ) -> Audit:
     """Audit an event log, and a certificate against it.
 
     head: one noted down earlier, to be found in the chain; or the line that `experiment head --publish` wrote.
+    stamp: a time-stamp of that head. authorities: certificates by which its signature is checked.
     contexts: those of the protocol, if the file lacks them.
     log: the log that the certificate was verified on, if it was read otherwise than `Log.read` does.
     """
@@ -269,13 +293,16 @@ def audit(
     log = None if log is None else check_log(log)
     found, heads = _replay(record)
     last, count = (heads[-1] if heads else BEGINNING).hex(), len(heads)
-    wanted = None if head is None else PublishedHead.parse(head)
+    given = head if head is not None or stamp is None else stamp.digest
+    wanted = None if given is None else PublishedHead.parse(given)
     noted = None if wanted is None else wanted.find(heads)
     if wanted is not None and noted is None:
         found.append(
             f"the head {wanted.head[:16]}… that was noted down is none of this chain: the record was altered since, or "
             "was exported before"
         )
+    if stamp is not None and wanted is not None and wanted.head != stamp.digest:
+        found.append(f"the time-stamp is of {stamp.digest[:16]}…, not of the head {wanted.head[:16]}…")
     if found:
         return Audit(tuple(found), last, count, ())
     try:
@@ -289,28 +316,44 @@ def audit(
         found += _wrong_log(record, terms)
         found += _wrong_metrics(record, terms)
         of_trial = certificate is not None and not certificate.by_rule
+        of_pilot = None if certificate is None else certificate.pilot
+        if certificate is not None and (of_trial or of_pilot is not None) and of_pilot != terms.pilot:
+            found.append("the certificate says otherwise than the protocol which rows are those of a pilot")
         if certificate is not None and not found:
             found += _wrong_reading(record, certificate, log)
         if certificate is not None and of_trial and not found:
             known = contexts if record.contexts is None else record.contexts
             wrong, trusted = wrong_certificate(certificate.of(record.log), terms, certificate, known)
             found += wrong
+            follows = pilot_bets(record.log, whole, known)
+            if follows == "differ":
+                found.append("stakes or leaders of the pilot's rounds do not follow from the rows before each")
+            trusted += {"tied": [TIED], "unknown": [BETS_ON_PILOT]}.get(follows, [])
         of_gain = certificate is not None and not of_trial and certificate.improvement is not None and terms.by_gain
         sealed = of_gain and certificate is not None and _is_sealed(certificate, terms)
     except InputError as error:
         return Audit((f"the record cannot be read: {error}",), last, count, ())
+    stamped = StampCheck((), (), ())
+    if stamp is not None and noted is not None:
+        stamped = check_stamp(stamp, authorities, latest=int(times_of(record)[noted - 1]))
+        found += stamped.faults
     if found:
         return Audit(tuple(found), last, count, (), noted)
     checked = [f"the chain of {count_of(count, 'record')} holds; its head is {last}"]
     if record.claimed < count:
         checked.append(f"the claim is of its first {count_of(record.claimed, 'record')}")
     if noted is not None:
-        checked.append(_fixed_by(record, whole, noted))
+        checked += [_fixed_by(record, whole, noted), *stamped.checked]
     checked.append(f"the protocol is the one with the digest {terms.digest}")
+    begun = 0 if whole.pilot is None else whole.pilot.rounds
     checked.append(
-        f"designs, stakes, models and leaders of {count_of(len(whole.rounds), 'round')} were written down before their "
-        "rows, whose probabilities are those that these give"
+        f"designs, stakes, models and leaders of {count_of(len(whole.rounds) - begun, 'round')} were written down "
+        "before their rows, whose probabilities are those that these give"
     )
+    if whole.pilot is not None:
+        checked.append(f"the first {whole.pilot.rows:,} rows are those of the pilot that the protocol sealed")
+        if of_trial and BETS_ON_PILOT not in trusted:
+            checked.append("stakes and leaders of the pilot's rounds follow from the rows before each")
     checked.append("rewards, and which of them each design knew, follow from the order of records and their times")
     shown = SHOWN_OF_ALL
     if record.seed is None:
@@ -318,10 +361,13 @@ def audit(
         if whole.holdout:
             checked.append("the holdout is as large as the protocol says, up to chance")
     else:
-        shown += (DRAWN,)
+        shown += (DRAWN,) if whole.pilot is None else ()  # nothing shows how those of a pilot were drawn
         trusted.append(SEED_OF_UNITS if whole.by_unit else SEED_OF_ROWS)
-        checked.append("every action and everybody of the holdout was drawn by the seed that the protocol sealed")
-    trusted.append(NOBODY_NOTED if noted is None else NOTED)
+        after = "" if whole.pilot is None else "after the pilot, "
+        checked.append(
+            f"{after}every action and everybody of the holdout was drawn by the seed that the protocol sealed"
+        )
+    trusted += [NOBODY_NOTED if noted is None else NOTED, *stamped.trusted]
     if terms.metrics:
         checked.append("metrics were reported with the rewards, as the protocol lists them")
     named = certificate is not None and certificate.improvement is not None
@@ -336,11 +382,14 @@ def audit(
         shown += (
             SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
         )
+        led = certificate.leaders is not None
+        does = "bets and leads" if led and not terms.withdrawn else "bets"
+        by = (
+            ", and is led by the policies that the rewards known before each round favour, of the actions that are left"
+        )
         checked.append(
-            "the certificate bets and leads as the rounds say, at the protocol's epsilon and its part of delta"
-            if not terms.withdrawn
-            else "the certificate bets as the rounds say, at the protocol's epsilon and its part of delta, and is led "
-            "by the policies that the rewards known before each round favour, of the actions that are left"
+            f"the certificate {does} as the rounds say, at the protocol's epsilon and its part of delta"
+            f"{by if led and terms.withdrawn else ''}"
         )
     return Audit((), last, count, tuple(checked), noted, shown, tuple(trusted))
 
@@ -396,37 +445,6 @@ class PublishedHead(NamedTuple):
         return found if self.records in (None, found) else None
 
 
-class Link(NamedTuple):
-    """A record as it is hashed: its number, kind and bytes; and the recorded head after it, if there is one."""
-
-    number: int
-    kind: bytes
-    record: bytes
-    told: str | None
-
-
-def links_of(record: Record) -> list[Link]:
-    """Return all records in the order of their sequence numbers."""
-    out: list[Link] = []
-    marks = record.marks.astype(np.uint8)
-    values = [
-        one.tolist() if one.ndim == 1 else [row.tobytes() for row in one.astype("<f8")]
-        for one in record.columns.values()
-    ]
-    for row, one in enumerate(zip(*values, strict=True)):
-        made = AssignmentRow(experiment="", row=row, unit="", **dict(zip(record.columns, one, strict=True)))
-        out.append(Link(made.sequence, ASSIGNMENT, made.sealed(marks[row].tobytes()), None))
-    kinds = outcome_kinds(len(metric_columns(record.log.metrics)))
-    for name, came in record.outcomes.items():
-        for row in np.flatnonzero(came.sequence < NEVER):
-            number, value, at = int(came.sequence[row]), float(came.values[row]), int(came.at[row])
-            told = OutcomeRow("", int(row), kinds[name], number, value, int(came.late[row]), at)
-            out.append(Link(number, OUTCOME, told.sealed(), None))
-    for number, at, kind, body, head in record.entries:
-        out.append(Link(number, ENTRY, EntryRow("", number, kind, at, body, b"", b"").sealed(), head))
-    return sorted(out, key=lambda one: one.number)
-
-
 def _replay(record: Record) -> tuple[list[str], list[bytes]]:
     """Recompute the chain; return its faults and the head after each record."""
     links, heads, head = links_of(record), list[bytes](), BEGINNING
@@ -454,10 +472,11 @@ def _wrong_rounds(record: Record, terms: SealedTerms) -> list[str]:
         faults.append("a row belongs to another round than the one that was open when it was assigned")
     if any(one.snapshot > one.sequence for one in rounds):
         faults.append("a design knew of records that came after it")
+    faults += wrong_pilot_rounds(record, terms)
     standard = np.eye(record.propensities.shape[1])[terms.standard]
     for one in rounds:
         rows = np.flatnonzero(record.rounds == one.number)
-        if not len(rows):
+        if not len(rows) or one.kind == "pilot":
             continue
         expected = one.sampler.propensities(contexts_of(record, terms, rows))
         same = expected.shape == record.propensities[rows].shape  # of the same number of actions
@@ -517,7 +536,8 @@ def _wrong_people(record: Record, terms: SealedTerms) -> list[str]:
 
 def _wrong_draws(record: Record, terms: SealedTerms) -> list[str]:
     """Return faults: a holdout of another share than the protocol's, or draws that are not those of the seed."""
-    new = record.visits == 0
+    own = own_rows(record, terms)
+    new = (record.visits == 0) & own
     if record.seed is None:
         held, n = int(record.holdout[new].sum()), int(new.sum())
         as_many_or_fewer = special.bdtr(held, n, terms.holdout)
@@ -538,7 +558,7 @@ def _wrong_draws(record: Record, terms: SealedTerms) -> list[str]:
     faults = list[str]()
     if ((drawn[:, HOLDOUT] < terms.holdout) != record.holdout)[new].any():
         faults.append("somebody is of the holdout, or is not, whom the sealed seed drew otherwise")
-    if (choose(record.propensities, drawn[:, ACTION]) != record.actions).any():
+    if (choose(record.propensities, drawn[:, ACTION]) != record.actions)[own].any():
         faults.append("somebody got another action than the sealed seed drew")
     return faults
 
@@ -583,6 +603,7 @@ def _wrong_log(record: Record, terms: SealedTerms) -> list[str]:
     if log.action_names != terms.protocol.texts("actions") or log.reward_range != terms.reward_range:
         faults.append("actions are called otherwise in the log than in the protocol, or rewards have another range")
     faults += [f"the log does not say that {words}" for words in terms.remarks if words not in log.remarks]
+    faults += [] if faults or terms.pilot is None else list(wrong_pilot(terms.pilot, log))
     return faults
 
 
@@ -627,7 +648,7 @@ def _wrong_rows(record: Record, terms: SealedTerms) -> list[str]:
         faults.append("a reward is not what was reported, or what the rule for late ones says")
     known = np.full(n, len(rounds))
     for one in reversed(rounds):
-        if one.kind == "design":
+        if one.kind in ("design", "pilot"):
             known[_came(record, terms, one.snapshot, one.snapshot_at) & (numbers < one.mature)] = one.number
     if (np.where(now, known, NOT_IN) != record.known).any():
         faults.append("a design knew of other rewards than the log says")

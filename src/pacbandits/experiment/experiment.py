@@ -14,16 +14,19 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Self, cast
+
+import numpy as np
 
 from pacbandits.checks import flag, instance, path_of, whole_number
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report, Value
 from pacbandits.experiment.assignments import Assigner, record_reports
-from pacbandits.experiment.chain import canonical
+from pacbandits.experiment.chain import canonical, mark_of
 from pacbandits.experiment.database import AlreadyThere, Database, microseconds
 from pacbandits.experiment.exports import (
     ExperimentResult,
@@ -38,8 +41,16 @@ from pacbandits.experiment.exports import (
 from pacbandits.experiment.extra import exc
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import ExperimentProtocol
-from pacbandits.experiment.rounds import LiveDesign, Round
-from pacbandits.experiment.steering import Advancer, change_state, close_round, forget_units, note_restore, withdraw
+from pacbandits.experiment.rounds import Piloted, Round, live
+from pacbandits.experiment.steering import (
+    Advancer,
+    change_state,
+    close_round,
+    forget_units,
+    note_restore,
+    sealed_leader,
+    withdraw,
+)
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -50,11 +61,14 @@ from pacbandits.experiment.store import (
     insert_many,
     pack_contexts,
 )
-from pacbandits.experiment.stored_rows import ExperimentRow, Standing
+from pacbandits.experiment.stored_rows import FIRST_METRIC, REWARD, AssignmentRow, ExperimentRow, Standing
 from pacbandits.experiment.webhooks import Webhook, add_webhooks, queue_failure, remove_webhooks
 from pacbandits.logs.readers import arrow_table
-from pacbandits.records import Design, likeliest
+from pacbandits.records import Log
+from pacbandits.records.metrics import metric_columns
 from pacbandits.schema import Json
+from pacbandits.trials.pilot_rows import add_pilot
+from pacbandits.trials.trial import TrialState
 
 Clock = Callable[[], datetime]
 MAX_LOOKS = 2**31 - 1  # the largest INTEGER of PostgreSQL, which numbers analyses
@@ -101,21 +115,28 @@ class Experiment:
         instance(protocol, ExperimentProtocol, name="protocol", remedy="read one by read_protocol, or make one")
         base = database if isinstance(database, Database) else Database(database, create=True)
         trial, policies = protocol.trial()
-        state = trial.start(policies, protocol.contexts)
+        state, pilot = trial.start(policies, protocol.contexts), protocol.pilot_rows
+        if pilot is None and protocol.pilot is not None:
+            raise InputError("the protocol names a pilot without its rows; make it from the log: pilot=read_log(…)[0]")
+        if pilot is not None:
+            state = add_pilot(trial, state, pilot)
         plan = trial.design(state)
+        if plan is None and pilot is not None:
+            raise InputError("the pilot alone proves what is asked; certify it, or ask for a smaller epsilon")
         if plan is None:
             raise InputError(f"an epsilon of {protocol.epsilon:g} is proven without an experiment; ask for less")
         at = base.clock() if clock is None else microseconds(clock())
+        begun = state.round_number
         first = Round(
-            number=0,
+            number=begun,
             kind="design",
             planned=plan.samples,
-            sampler=LiveDesign(Design.uniform(likeliest(state.policy))),
+            sampler=live(plan.sampler, protocol.contexts),
             scale=plan.scale,
             price=plan.exploration.price,
             since=plan.exploration.since,
-            leader=None,
-            design=0,
+            leader=sealed_leader(state),
+            design=begun,
             snapshot=0,
             snapshot_at=at,
             mature=0,
@@ -137,6 +158,9 @@ class Experiment:
                 insert_many(connection, tables.standings, [standing])
                 transaction = Transaction(connection, standing, at=at)
                 transaction.enter("created", {"protocol": protocol.published(), "digest": protocol.digest})
+                if pilot is not None:
+                    rows = store_pilot(transaction, pilot.log, state, protocol, fixed.secret)
+                    first = replace(first, snapshot=transaction.sequence, mature=rows)
                 transaction.open_round(first)
                 transaction.close()
                 add_webhooks(connection, protocol.name, webhooks, at=at)
@@ -366,3 +390,60 @@ def _granted(answers: list[Assignment | InputError]) -> list[Assignment]:
             raise one
         out.append(one)
     return out
+
+
+def store_pilot(
+    transaction: Transaction, log: Log, state: TrialState, protocol: ExperimentProtocol, secret: bytes
+) -> int:
+    """Append the rounds of a pilot with their rows and rewards to a new event log; return the number of rows.
+
+    log: its rows in the order in which they count. state: of the trial after them. secret: the key of units' hashes.
+    """
+    assert log.known is None
+    (low, high), columns, leaders = protocol.reward_range, metric_columns(protocol.metrics), state.leaders
+    ids = () if protocol.contexts.ids is None or log.contexts.ids is None else (log.contexts.ids.astype(np.float64),)
+    features = np.column_stack([log.contexts.features, *ids]).astype("<f8")
+    propensities, values = log.propensities.astype("<f8"), log.metric_values
+    for number in range(int(log.rounds[-1]) + 1):
+        rows, plan = np.flatnonzero(log.rounds == number), state.plans[number]
+        turn = -1 if leaders is None else leaders.turns[number]
+        new = Round(
+            number=number,
+            kind="pilot",
+            planned=len(rows),
+            sampler=Piloted(protocol.n_actions),
+            scale=plan.scale,
+            price=plan.exploration.price,
+            since=plan.exploration.since,
+            leader=None if leaders is None or turn < 0 else leaders.policies[turn],
+            design=number,
+            snapshot=transaction.sequence,
+            snapshot_at=transaction.at,
+            mature=int(rows[0]),
+            model=state.model.to_json(),
+        )
+        transaction.open_round(new)
+        for row in map(int, rows):
+            mark = mark_of(secret, f"\x00pilot {row}")  # no unit of the experiment can have that name
+            made = AssignmentRow(
+                experiment=protocol.name,
+                row=row,
+                sequence=transaction.sequence,
+                unit=mark.hex(),
+                visit=0,
+                round=number,
+                action=int(log.actions[row]),
+                holdout=0,
+                at=transaction.at,
+                features=features[row].tobytes(),
+                propensities=propensities[row].tobytes(),
+            )
+            transaction.assign(made, mark)
+        for row in map(int, rows):
+            transaction.report(row, REWARD, float(low + (high - low) * log.rewards[row]), late=False)
+            for place, one in enumerate(columns):
+                assert values is not None
+                value = float(one.low + (one.high - one.low) * values[row, place])
+                transaction.report(row, FIRST_METRIC + place, value, late=False)
+    transaction.changes |= {"rows": len(log), "rewards": len(log)}
+    return len(log)

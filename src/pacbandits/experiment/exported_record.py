@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
+from pacbandits.algorithms import make_algorithm
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.checks import path_of, texts
 from pacbandits.errors import InputError, plain
-from pacbandits.experiment.chain import MARK_BYTES, digest_published
+from pacbandits.experiment.chain import ASSIGNMENT, ENTRY, MARK_BYTES, OUTCOME, TimeStamp, digest_published
 from pacbandits.experiment.draws import DRAWINGS
 from pacbandits.experiment.protocol import REHEARSED, STOP_RULES, LateRule, spell_remarks
 from pacbandits.experiment.rounds import ROUND, Round, round_from_json
@@ -21,19 +23,26 @@ from pacbandits.experiment.stored_rows import (
     NEVER,
     AssignmentColumns,
     AssignmentRow,
+    EntryRow,
+    OutcomeRow,
     Outcomes,
     StoredField,
     columns_of,
     outcome_kinds,
+    spell,
 )
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json
-from pacbandits.records import Contexts, Log, parquet
+from pacbandits.records import Contexts, Log, RewardBounds, parquet
 from pacbandits.records.columns import Columns, is_list, is_number, pa
+from pacbandits.records.log import digest_contexts
 from pacbandits.records.log_metadata import RECORD, PackedText, has_record, unpack_text
 from pacbandits.records.metrics import AnyMetric, Guardrail, metric_columns, read_guardrails, read_metrics
 from pacbandits.records.text_files import naming
 from pacbandits.schema import Fields, Json, items, number, parse_json, read_format, text, whole_number
+from pacbandits.trials.pilot_rows import ArrangedPilot, follow_bets
+from pacbandits.trials.protocol import Setting
+from pacbandits.trials.trial import Trial
 
 # Before format 2, a file ended with the records of its analysis; now it has all, and `sequence` tells how many of them
 # its log follows from.
@@ -60,7 +69,7 @@ class Record(AssignmentColumns):
     outcomes: outcomes by kind.
     seed: the seed of all draws, if it was disclosed.
     contexts: those that the class was built from, if the file has them: then leaders can be derived again after a
-        withdrawal.
+        withdrawal, and stakes and leaders of a pilot.
     """
 
     about: Json
@@ -370,8 +379,13 @@ class SealedTerms:
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
         visits, standard = self.protocol.text("visits"), self.protocol.text("standard")
-        said = spell_remarks(self.late, visits, self.holdout, standard, bool(self.metrics))
+        said = spell_remarks(self.late, visits, self.holdout, standard, bool(self.metrics), self.pilot)
         return (REHEARSED, *said) if "rehearsal" in self.protocol and self.protocol.flag("rehearsal") else said
+
+    @property
+    def pilot(self) -> CountedPilot | None:
+        """Return the pilot whose rows are the first; None if there is none."""
+        return CountedPilot.from_json(self.protocol["pilot"]) if "pilot" in self.protocol else None
 
     @property
     def metrics(self) -> tuple[AnyMetric, ...]:
@@ -399,3 +413,113 @@ def contexts_of(record: Record, terms: SealedTerms, rows: IntArray) -> Contexts:
     features = record.features[rows]
     ids = features[:, d].astype(np.int64) if features.shape[1] > d else None
     return Contexts(features[:, :d], names, categories, ids, np.full(len(rows), 1.0 / len(rows)))
+
+
+def wrong_pilot_rounds(record: Record, terms: SealedTerms) -> list[str]:
+    """Return faults: rounds of a pilot that is not the protocol's, in which nothing is drawn by the experiment."""
+    begun = sum(one.kind == "pilot" for one in terms.rounds)
+    said = 0 if terms.pilot is None else terms.pilot.rounds
+    if begun != said or any(one.kind == "pilot" for one in terms.rounds[begun:]):
+        return ["the first rounds are not those of the pilot that the protocol says"]
+    inside = record.rounds < begun
+    if int(inside.sum()) != (0 if terms.pilot is None else terms.pilot.rows) or record.holdout[inside].any():
+        return ["the rows of the pilot are not as many as the protocol says"]
+    return []
+
+
+def own_rows(record: Record, terms: SealedTerms) -> BoolArray:
+    """Return which rows (n,) the experiment itself assigned, after those of its pilot."""
+    return record.rounds >= (0 if terms.pilot is None else terms.pilot.rounds)
+
+
+def pilot_bets(
+    log: Log, terms: SealedTerms, contexts: Contexts | None
+) -> Literal["follow", "tied", "differ", "unknown"]:
+    """Return whether stakes and leaders of a pilot's rounds follow from the rows before each (`follow_bets`).
+
+    log: the rows of the record. contexts: those of the protocol; unknown without them.
+    """
+    pilot, people = terms.pilot, terms.protocol.fields("contexts", of="contexts of the protocol")
+    if pilot is None:
+        return "follow"
+    if contexts is None or digest_contexts(contexts) != people["digest"]:
+        return "unknown"
+    low, high = terms.reward_range
+    delta = replace(terms, withdrawals=()).delta_part * terms.protocol.number("delta")
+    setting = Setting(terms.policies, terms.protocol.number("epsilon") / (high - low), delta, RewardBounds())
+    trial = cast(Trial, make_algorithm(terms.protocol.text("algorithm"), setting))
+    rows = ArrangedPilot(replace(log.only(log.rounds < pilot.rounds), known=None), pilot)
+    scales, leaders = zip(*((one.scale, one.leader) for one in terms.rounds[: pilot.rounds]), strict=True)
+    return follow_bets(trial, trial.start(terms.policies, contexts), rows, scales, leaders)
+
+
+# Time-stamps of heads.
+
+
+KEEPER = "whoever keeps the database"
+MAX_CLOCK_ERROR = 5 * 60 * 10**6  # microseconds by which clocks of a database and of a service may differ
+
+
+class StampCheck(NamedTuple):
+    """What comes of the check of a time-stamp: failed checks, passed ones and what remains to be trusted, in words."""
+
+    faults: tuple[str, ...]
+    checked: tuple[str, ...]
+    trusted: tuple[str, ...]
+
+
+def check_stamp(stamp: TimeStamp, authorities: Path | None, *, latest: int) -> StampCheck:
+    """Check a time-stamp: its signature, if certificates are given, and that no record before it is of later than it.
+
+    latest: the time of the last record that it fixes.
+    """
+    by = spell(stamp.by)
+    if latest > stamp.by + MAX_CLOCK_ERROR:
+        return StampCheck((f"the head was time-stamped by {by}, before its last record, of {spell(latest)}",), (), ())
+    fixed = f"the head was time-stamped (RFC 3161): all that it fixes was fixed by {by}"
+    unsigned = f"the time-stamp is of the service that it names: {KEEPER} could have made it"
+    if authorities is None:
+        return StampCheck((), (fixed,), (f"{unsigned} (--timestamp-ca CERTIFICATES checks its signature)",))
+    try:
+        wrong = stamp.wrong_signature(authorities)
+    except FileNotFoundError:
+        return StampCheck((), (fixed,), (f"{unsigned} (its signature is checked where openssl is installed)",))
+    if wrong is not None:
+        return StampCheck(
+            (f"{plain(authorities)} does not vouch for the signature of the time-stamp: {wrong}",), (), ()
+        )
+    return StampCheck((), (f"{fixed}; {plain(authorities)} vouches for its signature",), ())
+
+
+# The records as they are hashed.
+
+
+class Link(NamedTuple):
+    """A record as it is hashed: its number, kind and bytes; and the recorded head after it, if there is one."""
+
+    number: int
+    kind: bytes
+    record: bytes
+    told: str | None
+
+
+def links_of(record: Record) -> list[Link]:
+    """Return all records in the order of their sequence numbers."""
+    out: list[Link] = []
+    marks = record.marks.astype(np.uint8)
+    values = [
+        one.tolist() if one.ndim == 1 else [row.tobytes() for row in one.astype("<f8")]
+        for one in record.columns.values()
+    ]
+    for row, one in enumerate(zip(*values, strict=True)):
+        made = AssignmentRow(experiment="", row=row, unit="", **dict(zip(record.columns, one, strict=True)))
+        out.append(Link(made.sequence, ASSIGNMENT, made.sealed(marks[row].tobytes()), None))
+    kinds = outcome_kinds(len(metric_columns(record.log.metrics)))
+    for name, came in record.outcomes.items():
+        for row in np.flatnonzero(came.sequence < NEVER):
+            number, value, at = int(came.sequence[row]), float(came.values[row]), int(came.at[row])
+            told = OutcomeRow("", int(row), kinds[name], number, value, int(came.late[row]), at)
+            out.append(Link(number, OUTCOME, told.sealed(), None))
+    for number, at, kind, body, head in record.entries:
+        out.append(Link(number, ENTRY, EntryRow("", number, kind, at, body, b"", b"").sealed(), head))
+    return sorted(out, key=lambda one: one.number)

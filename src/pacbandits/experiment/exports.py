@@ -17,7 +17,7 @@ from pacbandits.experiment.chain import MARK_BYTES
 from pacbandits.experiment.database import Connection, Row, spell
 from pacbandits.experiment.exported_record import FORMAT, contexts_to_json
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.protocol import StopRule
+from pacbandits.experiment.protocol import ExperimentProtocol
 from pacbandits.experiment.rounds import ENDLESS
 from pacbandits.experiment.steering import events_in
 from pacbandits.experiment.store import STOPPED, History, Snapshot, StoredExperiment
@@ -97,9 +97,9 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
     with stored.reading() as connection:
         standing = stored.standing(connection)
         now = stored.rounds(connection)[standing.round]
-        last, best = _last_look(connection, stored.name), best_look(connection, standing, stop=stored.protocol.stop)
+        last, best = _last_look(connection, stored.name), best_look(connection, standing, stored.protocol)
         curve = _curve(connection, stored.name)
-        entries = events_in(connection, stored.name, most=MAX_EVENTS)
+        entries = events_in(connection, stored, most=MAX_EVENTS)
         missing = missed.count(connection, at, rows=standing.rows)
         hooks = {"count": len(webhooks_of(connection, stored.name))}
         hooks |= count_deliveries(connection, experiment=stored.name, now=at)
@@ -134,6 +134,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         "guardrails": [one.spelt for one in p.guardrails],
         "stop": p.stop,
         "gain": p.gain,
+        "pilot": None if p.counted_pilot is None else p.counted_pilot.rows,
         "algorithm": p.algorithm,
         "policies": p.words,
         "round": {
@@ -172,7 +173,7 @@ def read_result(stored: StoredExperiment) -> ExperimentResult:
     """Return the best claim so far."""
     with stored.reading() as connection:
         standing = stored.standing(connection)
-        best = best_look(connection, standing, stop=stored.protocol.stop)
+        best = best_look(connection, standing, stored.protocol)
     if best is None:
         return ExperimentResult(stored.name, standing.state, False, None, None, None, None, None)
     claim, certificate = json.loads(best.body)["claim"], json.loads(best.certificate)
@@ -189,10 +190,11 @@ def read_result(stored: StoredExperiment) -> ExperimentResult:
     )
 
 
-def best_look(connection: Connection, standing: Standing, *, stop: StopRule) -> Row | None:
+def best_look(connection: Connection, standing: Standing, protocol: ExperimentProtocol) -> Row | None:
     """Return the analysis with the smallest certified ε for the actions now left; None if there is none.
 
-    If the experiment stops by a gain, that is the analysis by which it was certified, and before that the last one.
+    If the experiment stops by a gain, or began with a pilot, that is the analysis by which it was certified, and before
+    that the last one: after a pilot, a claim of all rows, so that its test for drift compares it with the experiment.
     Earlier claims about policies that use a withdrawn action remain true, but those policies should not be played.
     """
     t = tables.looks.c
@@ -200,7 +202,7 @@ def best_look(connection: Connection, standing: Standing, *, stop: StopRule) -> 
     query = sa.select(tables.looks).where(
         t.experiment == standing.name, t.certificate.is_not(None), t.withdrawn == gone
     )
-    if stop == "epsilon":
+    if protocol.stop == "epsilon" and protocol.pilot is None:
         return connection.execute(query.order_by(t.best.asc(), t.number.asc()).limit(1)).one_or_none()
     e = tables.entries.c
     told = sa.select(e.body).where(e.experiment == standing.name, e.kind == "certified").order_by(e.sequence.desc())
@@ -320,7 +322,8 @@ def write_export(
             f"record_{name}_late": found.late,
         }
     texts = {"entries": json.dumps(entries)}
-    if any(kind == "withdrawn" for _, _, kind, *_ in entries):  # then leaders are derived again from the contexts
+    derived = protocol.pilot is not None or any(kind == "withdrawn" for _, _, kind, *_ in entries)
+    if derived:  # leaders, by the contexts
         texts["contexts"] = json.dumps(contexts_to_json(protocol.contexts))
     packed = {name: pack_text(words, rows=len(rows)) for name, words in texts.items()}
     columns |= {f"record_{name}": one.numbers for name, one in packed.items()}
@@ -351,7 +354,7 @@ def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -
     t, standing = tables.looks.c, stored.standing(connection)
     found = None
     if look is None:
-        found = best_look(connection, standing, stop=stored.protocol.stop)
+        found = best_look(connection, standing, stored.protocol)
     elif look > 0:
         query = sa.select(tables.looks).where(t.experiment == stored.name, t.number == look)
         found = connection.execute(query).one_or_none()

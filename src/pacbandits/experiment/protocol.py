@@ -14,6 +14,7 @@ import numpy as np
 from pacbandits.algorithms import find_algorithm, list_profiles, make_algorithm, profile_of
 from pacbandits.arrays import as_read
 from pacbandits.certificate import Learning
+from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.checks import flag, instance, number, settle, shown, text, texts, whole_number
 from pacbandits.confidence import check_delta, check_positive_epsilon, withdrawal_part
 from pacbandits.errors import InputError, count_of, nearest, plain
@@ -24,13 +25,21 @@ from pacbandits.experiment.stored_rows import read_duration as read_duration
 from pacbandits.planning.plan_files import Forecast
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.constraints import without
-from pacbandits.policies.registry import class_from_json, class_to_json, describe_class, digest_class, load_policies
-from pacbandits.records import Contexts, RewardBounds, check_contexts
+from pacbandits.policies.registry import (
+    class_from_json,
+    class_to_json,
+    describe_class,
+    digest_class,
+    learns,
+    load_policies,
+)
+from pacbandits.records import Contexts, Log, RewardBounds, check_contexts
 from pacbandits.records.column_types import DAY_ENDING, WEEKDAYS, date_parts
 from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
 from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
 from pacbandits.records.metrics import AnyMetric, Guardrail, read_guardrails, read_metrics, read_sealed_metrics
 from pacbandits.schema import Fields, Json, format_text, read_format
+from pacbandits.trials.pilot_rows import ArrangedPilot, arrange_stored
 from pacbandits.trials.protocol import Setting
 from pacbandits.trials.trial import Trial
 from pacbandits.version import __version__
@@ -304,7 +313,7 @@ MAX_ROUND_HOURS = 24 * 366
 FIELDS = (
     *("format", "made_by", "name", "contexts", "actions", "policies", "epsilon", "delta", "reward_range", "algorithm"),
     *("seed", "visits", "unknown_labels", "standard", "holdout", "late", "round_hours", "guardrail", "plan"),
-    *("rehearsal", "draws", "metrics", "guardrails", "stop", "gain"),
+    *("rehearsal", "draws", "metrics", "guardrails", "stop", "gain", "pilot"),
 )
 
 
@@ -337,6 +346,8 @@ class ExperimentProtocol:
         over control is proven of a policy that violates no guardrail. Epsilon is then only the size of differences by
         which exploration is chosen.
     gain: the smallest proven gain to stop at, in the units of rewards; None for any above 0.
+    pilot: the log of a randomised pilot with the propensities of all actions, whose rows count as the first of the
+        trial. They are stored, sealed and exported with the experiment; the protocol has their number and digest.
     holdout: share of units that always get the standard action and are not part of the trial.
     late: the rule for pending and missing rewards.
     round_hours: maximum length of a round in hours; None for no limit.
@@ -385,6 +396,7 @@ class ExperimentProtocol:
     guardrails: tuple[Guardrail, ...] = ()
     stop: StopRule = "epsilon"
     gain: float | None = None
+    pilot: Log | ArrangedPilot | CountedPilot | None = None
 
     def __post_init__(self, control: str | None) -> None:
         settle(self, name=check_experiment_name(self.name), actions=check_actions(self.actions))
@@ -429,7 +441,20 @@ class ExperimentProtocol:
         metrics, guardrails = read_sealed_metrics(self.metrics, self.guardrails, taken=taken)
         settle(self, metrics=metrics, guardrails=guardrails)
         settle(self, dates=check_dates(self.dates, self.contexts))
-        self.trial()  # building the trial checks the algorithm's options
+        trial, _ = self.trial()  # building the trial checks the algorithm's options
+        if self.pilot is not None and not isinstance(self.pilot, CountedPilot):
+            rows = arrange_stored(
+                trial,
+                self.pilot,
+                self.policy_class,
+                self.contexts,
+                taught=self.spec is not None and learns(self.spec),
+                action_names=self.actions,
+                reward_range=self.reward_range,
+                metrics=self.metrics,
+                dates=self.date_columns,
+            )
+            settle(self, pilot=rows)
 
     @property
     def n_actions(self) -> int:
@@ -478,9 +503,20 @@ class ExperimentProtocol:
         """Return the class's spec, or its description if it was given as an object."""
         return describe_class(self.policy_class) if self.spec is None else self.spec
 
+    @property
+    def counted_pilot(self) -> CountedPilot | None:
+        """Return what certificates record of the pilot; None if there is none."""
+        return self.pilot_rows.record if self.pilot_rows is not None else cast(CountedPilot | None, self.pilot)
+
+    @property
+    def pilot_rows(self) -> ArrangedPilot | None:
+        """Return the rows of the pilot in the order in which they count; None without, or once they are stored."""
+        return self.pilot if isinstance(self.pilot, ArrangedPilot) else None
+
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks that a claim of this experiment carries besides those of every claim."""
-        said = spell_remarks(self.late, self.visits, self.holdout, cast(str, self.standard), bool(self.metrics))
+        pilot = self.counted_pilot
+        said = spell_remarks(self.late, self.visits, self.holdout, cast(str, self.standard), bool(self.metrics), pilot)
         return (REHEARSED, *said) if self.rehearsal else said
 
     def trial(self, withdrawn: Collection[str] = ()) -> tuple[Trial, PolicyClass]:
@@ -559,6 +595,7 @@ class ExperimentProtocol:
             **({"metrics": [one.to_json() for one in self.metrics]} if self.metrics else {}),
             **({"guardrails": [one.spelt for one in self.guardrails]} if self.guardrails else {}),
             **({"stop": "gain", "gain": self.gain} if self.stop == "gain" else {}),
+            **({} if self.counted_pilot is None else {"pilot": self.counted_pilot.to_json()}),
         }
 
     @classmethod
@@ -608,6 +645,7 @@ class ExperimentProtocol:
             guardrails=read_guardrails(given.items("guardrails")) if "guardrails" in given else (),
             stop="gain" if "stop" in given and given.one_of("stop", STOP_RULES) == "gain" else "epsilon",
             gain=given.number_or_null("gain") if "gain" in given else None,
+            pilot=CountedPilot.from_json(given["pilot"]) if "pilot" in given else None,
         )
 
     def _check_epsilon(self) -> float:
@@ -646,9 +684,11 @@ class ExperimentProtocol:
         settle(self, contexts=contexts)
 
 
-def spell_remarks(late: LateRule, visits: str, holdout: float, standard: str, measured: bool) -> tuple[str, ...]:
+def spell_remarks(
+    late: LateRule, visits: str, holdout: float, standard: str, measured: bool, pilot: CountedPilot | None
+) -> tuple[str, ...]:
     """Return the remarks that a claim of an experiment carries, by its protocol; measured: whether it has metrics."""
-    found = [late.describe()]
+    found = [late.describe(), *(() if pilot is None else (pilot.assumption,))]
     if measured and late.window_seconds is not None:
         found.append(MISSING_METRICS)
     if visits == "each":

@@ -14,6 +14,7 @@ window = "7 days"
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +28,8 @@ from pacbandits.experiment.protocol import (
     read_duration,
 )
 from pacbandits.experiment.webhooks import Webhook, read_webhooks
+from pacbandits.logs import read_log
+from pacbandits.logs.blocks import read_split
 from pacbandits.planning import StudyPlan, load_plan
 from pacbandits.planning.plan_files import Forecast, two_numbers
 from pacbandits.problems import load_problem
@@ -66,6 +69,8 @@ KEYS: dict[str, Read] = {
     "guardrails": read_guardrails,
     "stop": text,
     "gain": rate,
+    "pilot": text,
+    "pilot_split": text,
     "holdout": rate,
     "rehearsal": flag,
 }
@@ -108,15 +113,38 @@ def read_protocol_with_remarks(path: str | Path) -> tuple[ExperimentProtocol, tu
         for key in (*NEEDED, *needed):
             if key not in given:
                 raise InputError(f"'{key}' is missing; write {EXAMPLES[key]}")
-        options = {key: value for key, value in given.items() if key not in (*SOURCES, "features", *TABLES)}
+        apart = (*SOURCES, "features", "pilot", "pilot_split", *TABLES)
+        options = {key: value for key, value in given.items() if key not in apart}
         options |= _rules(given)
+        if "pilot_split" in given and "pilot" not in given:
+            raise InputError("'pilot_split' states the propensities of a pilot; name its log: pilot = \"pilot.csv\"")
         check_percentage(given.get("epsilon"), name="'epsilon'", reward_range=given.get("reward_range", UNIT_RANGE))
         if planned:
-            return _from_plan(source.parent / given["plan"], given, options), ()
+            return _with_pilot(_from_plan(source.parent / given["plan"], given, options), given, source.parent), ()
         if "problem" in given:
-            return ExperimentProtocol(contexts=load_problem(given["problem"]).population, **options), ()
+            made = ExperimentProtocol(contexts=load_problem(given["problem"]).population, **options)
+            return _with_pilot(made, given, source.parent), ()
         contexts, dates, remarks = _read_contexts(source.parent / given["contexts"], given.get("features"))
-        return ExperimentProtocol(contexts=contexts, dates=dates, **options), remarks
+        made = ExperimentProtocol(contexts=contexts, dates=dates, **options)
+        return _with_pilot(made, given, source.parent), remarks
+
+
+def _with_pilot(protocol: ExperimentProtocol, given: Table, folder: Path) -> ExperimentProtocol:
+    """Return the protocol with the pilot that its file names, if it does."""
+    if "pilot" not in given:
+        return protocol
+    reading: Table = {} if protocol.date_columns else {"features": protocol.contexts.names}
+    if protocol.contexts.ids is not None:
+        reading.pop("features", None)
+    if "pilot_split" in given:
+        reading["split"] = read_split(given["pilot_split"])
+    if protocol.metrics:
+        reading["metrics"] = protocol.metrics
+    try:
+        log, _ = read_log(folder / given["pilot"], reward_range=protocol.reward_range, **reading)
+    except InputError as error:
+        raise InputError(str(error).replace('split="', 'pilot_split = "')) from None
+    return replace(protocol, pilot=log)
 
 
 def read_protocol_webhooks(path: str | Path) -> tuple[Webhook, ...]:

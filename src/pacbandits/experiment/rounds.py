@@ -2,7 +2,9 @@
 
 A round of kind `design` has its own design. When it is full, or its time is over, a round of kind `continued` begins
 at once with the same design, stakes and leader, while the next design is computed. A round of kind `deployed` plays the
-certified policy; it is not part of the trial.
+certified policy; it is not part of the trial. Rounds of kind `pilot` come first: their rows are those of the pilot of
+the protocol, stored at creation, and their stakes and leaders follow from the rows before them
+(`pacbandits.trials.pilot_rows`).
 
 A design is computed from a snapshot: all records before the sequence number `snapshot`, at the time `snapshot_at`. The
 design, the leader, and the predictions that score the round's rows use the rewards of the first `mature` rows that
@@ -11,10 +13,12 @@ were known by then, and no other rewards.
 
 from __future__ import annotations
 
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -24,52 +28,103 @@ from pacbandits.errors import InputError
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import StackedTrees, stack
-from pacbandits.records import Chosen, Contexts, Design, Lottery, Policy, Sampler
+from pacbandits.records import Chosen, Contexts, Design, Log, Lottery, Policy, Sampler
 from pacbandits.records.design import Sparing, spare_actions
+from pacbandits.rewards import FittedModel, StoredFit, fit_from_json, stored_fit
 from pacbandits.schema import Fields, Json
-from pacbandits.trials.coda import NoisyDesign, variances
+from pacbandits.trials.coda import MAX_POOLED_POLICIES, NoisyDesign, heaviest, variances
 from pacbandits.trials.late_rewards import PlayedRound
+from pacbandits.trials.pilot_rows import LoggedSampler
 from pacbandits.trials.trial import Exploration
 
-# Designs of a live experiment: small, reproducible wherever they are read, and fast for one request.
+# The samplers of a live experiment: those of a trial, stored so that they are the same wherever they are read, and fast
+# for one request.
 #
-# A trial's own designs may weight actions by a reward model's prediction of the noise in each context, and such a model
-# may hold all the data. A live design weights each action by one number, the mean of that over the known contexts.
-# This does not affect the validity of claims. It may cost samples: 1.2 times as many on trees:actions=16,competitive=3
-# (the geometric mean of 14 pairs of runs, of which 10 took more), though the designs' prices agree to a percent.
+# A trial's design weights actions by what a reward model predicts of the noise in each context. The fitted model is
+# stored with the design: with the same people, an experiment then plays the very rounds of the trial in simulation. A
+# model that is too large to be stored is replaced by one number per action, the mean over the known contexts, and the
+# round says so. That does not affect the validity of claims, only the sample size.
+#
+# A new kind of sampler is a subclass of `StoredSampler`, with a line in `live` and one in SAMPLERS.
 
 
 MAX_SUPPORT = 100_000  # of a design in JSON
+MAX_MODEL_CHARACTERS = 2**20  # of a fitted reward model in JSON; servers read it once, and predict in microseconds
+
+
+class StoredSampler(ABC):
+    """A sampler that the event log holds.
+
+    barred: excluded actions; the relative probabilities of the others are unchanged.
+    """
+
+    kind: ClassVar[str]
+    barred: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def n_actions(self) -> int: ...
+
+    @abstractmethod
+    def whole_propensities(self, contexts: Contexts) -> FloatArray:
+        """Return p(a|c) as (n, A), as if no action were excluded."""
+
+    @abstractmethod
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values, from which anyone's propensities follow."""
+
+    @property
+    def pool(self) -> tuple[Policy, ...]:
+        """The policies from which the next design starts."""
+        return ()
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """Return p(a|c) as (n, A)."""
+        return spare_actions(self.whole_propensities(contexts), self.barred)
+
+    def check_barred(self) -> None:
+        """Raise InputError unless some actions are left."""
+        if not set(self.barred) < set(range(self.n_actions)):
+            raise InputError(f"some of {self.n_actions} actions must be left, and {list(self.barred)} are barred")
 
 
 @dataclass(frozen=True, eq=False)
-class LiveDesign:
-    """A design with one noise weight per action.
+class LiveDesign(StoredSampler):
+    """A design that weights actions by their noise: by a fitted reward model, or by one number each.
 
     design: the design.
-    noise (A,): the weights, 0 or more; None for no weights.
+    noise (A,): the weights, 0 or more; None for no weights, or if there is a model.
     barred: excluded actions; the relative probabilities of the others are unchanged.
+    fitted: the reward model; None for none.
+    simplified: why there is none though the trial's design has one; empty otherwise.
     """
+
+    kind: ClassVar[str] = "design"
 
     design: Design
     noise: FloatArray | None = None
     barred: tuple[int, ...] = ()
+    fitted: StoredFit | None = None
+    simplified: str = ""
 
     def __post_init__(self) -> None:
         if self.noise is not None:
             settle(self, noise=floats(self.noise, name="noise", shape=(self.n_actions,)))
-        if not set(self.barred) < set(range(self.n_actions)):
-            raise InputError(f"some of {self.n_actions} actions must be left, and {list(self.barred)} are barred")
+        self.check_barred()
 
     @property
     def n_actions(self) -> int:
         return self.design.n_actions
 
-    def propensities(self, contexts: Contexts) -> FloatArray:
-        """Return p(a|c) as (n, A)."""
+    @property
+    def pool(self) -> tuple[Policy, ...]:
+        return heaviest(self.design, most=MAX_POOLED_POLICIES)
+
+    def whole_propensities(self, contexts: Contexts) -> FloatArray:
         noise = None if self.noise is None else np.broadcast_to(self.noise, (len(contexts), self.n_actions))
+        noise = noise if self.fitted is None else variances(self.fitted.predict(contexts))
         asked = None if self._stacked is None else self._stacked(contexts)
-        return spare_actions(self.design.propensities(contexts, noise=noise, asked=asked), self.barred)
+        return self.design.propensities(contexts, noise=noise, asked=asked)
 
     @cached_property
     def _stacked(self) -> StackedTrees | None:
@@ -79,7 +134,7 @@ class LiveDesign:
         """Serialise to JSON-compatible values; `pacbandits.records.Design` defines the probabilities."""
         d = self.design
         return {
-            "kind": "design",
+            "kind": self.kind,
             "support": [policy.to_json() for policy in d.support],
             "weights": d.weights.tolist(),
             "reference": d.reference.to_json(),
@@ -88,12 +143,13 @@ class LiveDesign:
             "even_share": d.even_share,
             "noise": None if self.noise is None else self.noise.tolist(),
             "barred": list(self.barred),
+            **({} if self.fitted is None else {"model": self.fitted.to_json()}),
+            **({"simplified": self.simplified} if self.simplified else {}),
         }
 
     @classmethod
-    def from_json(cls, value: object, policies: PolicyClass | None = None) -> LiveDesign:
+    def from_json(cls, given: Fields, policies: PolicyClass | None = None) -> LiveDesign:
         """Parse the output of `to_json`."""
-        given = Fields.read(value, of="design")
         support = tuple(policy_from_json(one, policies) for one in given.items("support", most=MAX_SUPPORT))
         reference = policy_from_json(given["reference"], policies)
         weights = given.numbers("weights", shortest=len(support), longest=len(support), least=0.0)
@@ -108,7 +164,9 @@ class LiveDesign:
         n = reference.n_actions
         noise = None if given["noise"] is None else given.numbers("noise", shortest=n, longest=n, least=0.0)
         barred = given.whole_numbers("barred", longest=n, most=n - 1)
-        return cls(design, None if noise is None else np.array(noise), barred)
+        fitted = fit_from_json(given["model"], n_actions=n) if "model" in given else None
+        simplified = given.text("simplified") if "simplified" in given else ""
+        return cls(design, None if noise is None else np.array(noise), barred, fitted, simplified)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +175,8 @@ class Deployed:
 
     chosen: a policy or a mixture policy.
     """
+
+    kind: ClassVar[str] = "deployed"
 
     chosen: Chosen
 
@@ -132,29 +192,50 @@ class Deployed:
 
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
-        return {"kind": "deployed", "policy": self.chosen.to_json()}
+        return {"kind": self.kind, "policy": self.chosen.to_json()}
+
+    @classmethod
+    def from_json(cls, given: Fields, policies: PolicyClass | None = None) -> Deployed:
+        """Parse the output of `to_json`."""
+        return cls(chosen_from_json(given["policy"], policies))
 
 
-Live = LiveDesign | Deployed
+SAMPLERS: dict[str, type[LiveDesign | Deployed]] = {one.kind: one for one in (LiveDesign, Deployed)}
+Live = StoredSampler | Deployed
 
 
-def live(sampler: Sampler, contexts: Contexts) -> LiveDesign:
-    """Convert a trial's sampler to a live design; contexts: the known ones."""
-    if isinstance(sampler, LiveDesign):
+def live(sampler: Sampler, contexts: Contexts) -> StoredSampler:
+    """Convert a trial's sampler to the one that an experiment stores and plays; contexts: the known ones."""
+    if isinstance(sampler, StoredSampler):
         return sampler
     if isinstance(sampler, Sparing):
         return without(live(sampler.sampler, contexts), sampler.spared)
     if isinstance(sampler, NoisyDesign):
-        noise = contexts.weights @ variances(sampler.fitted.predict(contexts))
-        return LiveDesign(slim(sampler.design), noise)
+        design = slim(sampler.design)
+        try:
+            return LiveDesign(design, fitted=small_fit(sampler.fitted))
+        except InputError as error:
+            noise = contexts.weights @ variances(sampler.fitted.predict(contexts))
+            return LiveDesign(design, noise, simplified=f"each action has one noise figure, as {error}")
     if isinstance(sampler, Design):
         return LiveDesign(slim(sampler))
     raise InputError(f"an experiment plays designs, and {type(sampler).__name__} is none; use coda or uniform")
 
 
-def without(design: LiveDesign, barred: tuple[int, ...]) -> LiveDesign:
-    """Return the design with more excluded actions."""
-    return replace(design, barred=tuple(sorted({*design.barred, *barred})))
+def small_fit(fitted: FittedModel) -> StoredFit:
+    """Return a fitted reward model in the form that is stored; raise InputError if it has none, or is too large."""
+    fit = stored_fit(fitted)
+    size = len(json.dumps(fit.to_json()))
+    if size > MAX_MODEL_CHARACTERS:
+        raise InputError(
+            f"the fitted reward model has {size:,} characters, and at most {MAX_MODEL_CHARACTERS:,} are stored"
+        )
+    return fit
+
+
+def without(sampler: StoredSampler, barred: tuple[int, ...]) -> StoredSampler:
+    """Return the sampler with more excluded actions."""
+    return replace(cast(Any, sampler), barred=tuple(sorted({*sampler.barred, *barred})))
 
 
 def slim(design: Design) -> Design:
@@ -167,15 +248,31 @@ def slim(design: Design) -> Design:
 
 
 def live_from_json(value: object, policies: PolicyClass | None = None) -> Live:
-    """Parse the output of `LiveDesign.to_json` or `Deployed.to_json`."""
+    """Parse the output of `to_json` of any of SAMPLERS."""
     given = Fields.read(value, of="design")
-    if given.one_of("kind", ("design", "deployed")) == "deployed":
-        return Deployed(chosen_from_json(given["policy"], policies))
-    return LiveDesign.from_json(value, policies)
+    return SAMPLERS[given.one_of("kind", SAMPLERS)].from_json(given, policies)
 
 
-Kind = Literal["design", "continued", "deployed"]
-KINDS: tuple[Kind, ...] = ("design", "continued", "deployed")
+@dataclass(frozen=True, eq=False)
+class Piloted:
+    """The sampler of a pilot's round: each row has its own propensities, which follow from no design.
+
+    n_actions: the number of actions.
+    """
+
+    n_actions: int
+
+    def propensities(self, contexts: Contexts) -> FloatArray:
+        """Raise InputError: nobody else is assigned by it."""
+        raise InputError("a pilot is over when the experiment begins, and assigns nobody an action")
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values."""
+        return {"kind": "pilot", "actions": self.n_actions}
+
+
+Kind = Literal["design", "continued", "deployed", "pilot"]
+KINDS: tuple[Kind, ...] = ("design", "continued", "deployed", "pilot")
 ROUND = "round"  # kind of the log entry of a round
 LOOK = "look"  # that of an interim analysis, whose time determines which windows are over
 ENDLESS = 2**52  # planned size of a round without a limit
@@ -186,7 +283,7 @@ class Round:
     """A round, as fixed before it began.
 
     number: from 0.
-    kind: design, continued or deployed; see the module docstring.
+    kind: design, continued, deployed or pilot; see the module docstring.
     planned: planned number of rows.
     sampler: the design or deployed policy that is played.
     scale: scale of its bets.
@@ -205,7 +302,7 @@ class Round:
     number: int
     kind: Kind
     planned: int
-    sampler: Live
+    sampler: Live | Piloted
     scale: float
     price: float
     since: int
@@ -223,9 +320,21 @@ class Round:
         kind: Kind = "continued"
         return replace(self, number=self.number + 1, kind=kind, planned=max(self.planned, rows, 1), sequence=-1)
 
+    @property
+    def words(self) -> str:
+        """Return a description of its beginning."""
+        if self.kind == "continued":
+            return f"round {self.number} goes on with the design of round {self.design}"
+        if self.kind == "pilot":
+            return f"round {self.number}: {self.planned:,} rows of the pilot"
+        if self.kind == "deployed":
+            return f"round {self.number}: everybody gets what the certified policy says"
+        simplified = self.sampler.simplified if isinstance(self.sampler, LiveDesign) else ""
+        return f"round {self.number} begins, planned for {self.planned:,}{'; ' if simplified else ''}{simplified}"
+
     def played(self) -> PlayedRound:
         """Return the round as the trial's code represents it."""
-        pool = self.sampler.design.support if isinstance(self.sampler, LiveDesign) else ()
+        pool = self.sampler.pool if isinstance(self.sampler, StoredSampler) else ()
         exploration = Exploration(self.sampler, self.price, self.since, pool=pool if self.since else ())
         return PlayedRound(exploration, self.scale, self.planned, self.leader)
 
@@ -250,6 +359,24 @@ class Round:
         )
 
 
+def played_rounds(rounds: Sequence[Round], log: Log) -> list[PlayedRound]:
+    """Return rounds as the trial's code represents them; those of a pilot with the propensities of their rows.
+
+    log: rows of these rounds, at least those of the pilot.
+    """
+    out = [one.played() for one in rounds]
+    for place, one in enumerate(rounds):
+        if one.kind == "pilot":  # by the rows so far alone, as leaders are chosen by it
+            sampler = LoggedSampler.of(log.only(log.rounds <= one.number))
+            out[place] = replace(out[place], exploration=replace(out[place].exploration, sampler=sampler))
+    return out
+
+
+def _pilot_from_json(given: Fields) -> Piloted:
+    told = given.fields("sampler", of="pilot's round")
+    return Piloted(told.whole_number("actions", least=1))
+
+
 def round_from_json(
     value: object, before: Sequence[Round], policies: PolicyClass | None, *, opened: int, sequence: int
 ) -> Round:
@@ -263,9 +390,9 @@ def round_from_json(
         return replace(of, number=number, kind=same, planned=planned, opened=opened, sequence=sequence)
     return Round(
         number=number,
-        kind="design" if kind == "design" else "deployed",
+        kind=next(one for one in KINDS if one == kind),
         planned=planned,
-        sampler=live_from_json(given["sampler"], policies),
+        sampler=_pilot_from_json(given) if kind == "pilot" else live_from_json(given["sampler"], policies),
         scale=given.number("scale"),
         price=given.number("price"),
         since=given.whole_number("since"),

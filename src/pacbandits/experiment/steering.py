@@ -23,7 +23,7 @@ from pacbandits.experiment.analyses import Found, GuardrailLook, GuardrailTest, 
 from pacbandits.experiment.chain import mark_of
 from pacbandits.experiment.database import Connection, NotCollecting, spell
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.rounds import ENDLESS, LOOK, Deployed, LiveDesign, Round, live, without
+from pacbandits.experiment.rounds import ENDLESS, LOOK, ROUND, Deployed, Round, StoredSampler, live, without
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -111,8 +111,8 @@ def withdraw(stored: StoredExperiment, action: str, reason: str, *, at: int | No
         gone = tuple(name for name in protocol.actions if name in (*before, action))
         protocol.trial(gone)  # raises if too few actions are left, or if the class needs this one
         rounds = stored.rounds(transaction.connection)
-        last = next(one for one in reversed(rounds) if isinstance(one.sampler, LiveDesign))
-        assert isinstance(last.sampler, LiveDesign)
+        last = next(one for one in reversed(rounds) if isinstance(one.sampler, StoredSampler))
+        assert isinstance(last.sampler, StoredSampler)
         transaction.enter("withdrawn", _steered({"action": action, "reason": check_reason(reason)}, by))
         # Planned for one unit, so that the next round is designed as soon as there are enough data.
         new: Round = replace(
@@ -139,30 +139,28 @@ def _check(standing: Standing, states: tuple[str, ...], what: str) -> None:
         raise NotCollecting(f"the experiment '{plain(standing.name)}' is {standing.state}; {what}")
 
 
-def events_in(connection: Connection, name: str, *, most: int) -> list[dict[str, object]]:
-    """Return the last entries of an experiment's event log in words, oldest first."""
-    t = tables.entries.c
-    query = sa.select(t.sequence, t.at, t.kind, t.body).where(t.experiment == name, t.kind != LOOK)
+def events_in(connection: Connection, stored: StoredExperiment, *, most: int) -> list[dict[str, object]]:
+    """Return the last entries of an experiment's event log in words, oldest first.
+
+    Rounds, whose designs and models are long, are not read again.
+    """
+    t, rounds = tables.entries.c, {one.sequence: one for one in stored.rounds(connection)}
+    body = sa.case((t.kind == ROUND, ""), else_=t.body).label("body")
+    query = sa.select(t.sequence, t.at, t.kind, body).where(t.experiment == stored.name, t.kind != LOOK)
     rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
     return [
         {
             "sequence": row.sequence,
             "at": spell(row.at),
             "kind": row.kind,
-            "words": in_words(row.kind, json.loads(row.body)),
+            "words": rounds[row.sequence].words if row.kind == ROUND else in_words(row.kind, json.loads(row.body)),
         }
         for row in reversed(rows)
     ]
 
 
 def in_words(kind: str, body: dict[str, object]) -> str:
-    """Describe an entry of the event log in words."""
-    if kind == "round":
-        if body["kind"] == "continued":
-            return f"round {body['number']} goes on with the design of round {body['design']}"
-        if body["kind"] == "deployed":
-            return f"round {body['number']}: everybody gets what the certified policy says"
-        return f"round {body['number']} begins, planned for {body['planned']:,}"
+    """Describe an entry of the event log that is no round in words."""
     if kind == "withdrawn":
         return f"'{body['action']}' is withdrawn{_by(body)}: {body['reason']}"
     if kind == "certified":
@@ -321,15 +319,18 @@ class Advancer:
         return transaction.at
 
     def _due(self, snapshot: Snapshot, standing: Standing) -> bool:
-        """Return whether to design the next round: the last design's round is over, and enough rewards are known."""
-        if standing.state != COLLECTING or snapshot.rounds[-1].kind != "continued":
+        """Return whether to design the next round: the last design's round is over, and enough rewards are known.
+
+        As many new ones as the round was planned for are enough: a simulated trial waits for no others.
+        """
+        if standing.state != COLLECTING or not _is_over(snapshot.rounds[-1], standing):
             return False
         usable = _usable(snapshot)
         last = snapshot.rounds[snapshot.rounds[-1].design]
         if last.number == 0:
             return usable >= MIN_FIRST_SHARE * last.planned
         known = int((snapshot.came(last.snapshot, last.snapshot_at) & snapshot.counted)[: last.mature].sum())
-        return usable >= (1.0 + MIN_NEW_SHARE) * known
+        return usable >= min((1.0 + MIN_NEW_SHARE) * known, known + last.planned)
 
     def _worth_a_look(self, snapshot: Snapshot) -> bool:
         """Return whether enough rewards or rows are new since the last analysis."""
@@ -375,7 +376,7 @@ class Advancer:
         with self._stored.writing(at=at) as transaction:
             standing = transaction.standing
             now = self._stored.rounds(transaction.connection)[standing.round]
-            same = now.kind == "continued" and now.design == snapshot.rounds[-1].design
+            same = _is_over(now, standing) and now.design == snapshot.rounds[-1].design
             if self._is_outdated(standing, found) or not same:
                 return
             new = Round(
@@ -386,7 +387,7 @@ class Advancer:
                 scale=plan.scale,
                 price=explored.price,
                 since=explored.since,
-                leader=_sealed_leader(state),
+                leader=sealed_leader(state),
                 design=now.number + 1,
                 snapshot=snapshot.sequence,
                 snapshot_at=snapshot.at,
@@ -472,11 +473,17 @@ class Advancer:
         )
 
 
-def _sealed_leader(state: TrialState) -> Policy | None:
+def sealed_leader(state: TrialState) -> Policy | None:
     """Return the leader of the next round: an earlier leader that acts the same on all known contexts, if any."""
     if state.leaders is None or state.leader is None:
         return state.leader
     return state.leaders.followed_by(state.leader, state.contexts, size=1).last
+
+
+def _is_over(now: Round, standing: Standing) -> bool:
+    """Return whether the open round is a continued one, or has as many rows as it was planned for."""
+    full = now.kind == "design" and now.number == standing.round and standing.round_rows >= standing.planned
+    return now.kind == "continued" or full
 
 
 def _usable(snapshot: Snapshot) -> int:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any
 
@@ -108,8 +108,8 @@ class Transaction:
         if self.sequence > self.standing.sequence:
             self.changes |= {"sequence": self.sequence, "head": self.head, "seen_until": self.at}
         if self.changes:
-            query = sa.update(tables.standings).where(tables.standings.c.name == self.standing.name)
-            self.connection.execute(query.values(self.changes))
+            query = _update_standing(_placeholder(self.connection), tuple(self.changes))
+            self.connection.exec_driver_sql(query, (*self.changes.values(), self.standing.name))
 
     def _link(self, kind: bytes, record: bytes) -> None:
         self.head = linked(self.head, kind, record)
@@ -118,12 +118,25 @@ class Transaction:
 
 def insert_many(connection: Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows whose values are in the order of the table's columns; bypass SQLAlchemy's work per row."""
-    if not rows:
-        return
-    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
-    names = ", ".join(connection.dialect.identifier_preparer.quote(column.name) for column in table.c)
-    marks = ", ".join([mark] * len(table.c))
-    connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", list(rows))
+    if rows:
+        connection.exec_driver_sql(_insert_into(_placeholder(connection), table), list(rows))
+
+
+@cache
+def _insert_into(mark: str, table: sa.Table) -> str:
+    names = ", ".join(f'"{column.name}"' for column in table.c)
+    return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join([mark] * len(table.c))})"
+
+
+@cache
+def _update_standing(mark: str, columns: tuple[str, ...]) -> str:
+    changes = ", ".join(f'"{column}" = {mark}' for column in columns)
+    return f"UPDATE {tables.standings.name} SET {changes} WHERE name = {mark}"
+
+
+def _placeholder(connection: Connection) -> str:
+    """Return how the driver writes a parameter."""
+    return "?" if connection.dialect.paramstyle == "qmark" else "%s"
 
 
 @dataclass
@@ -216,10 +229,12 @@ class StoredExperiment:
         """Return the reward window in microseconds; None for the worst-case rule."""
         return self.protocol.late.window
 
-    def contexts(self, features: FloatArray) -> Contexts:
-        """Return stored features (n, width) as contexts."""
+    def contexts(self, features: FloatArray, *, checked: bool = False) -> Contexts:
+        """Return stored features (n, width) as contexts; checked: whether they come from the encoder just now."""
         like, n = self.protocol.contexts, len(features)
         ids = None if like.ids is None else features[:, like.n_features].astype(np.int64)
+        if checked:
+            return like.with_rows(features[:, : like.n_features], ids)
         return Contexts(features[:, : like.n_features], like.names, like.categories, ids, np.full(n, 1.0 / n))
 
     def reading(self) -> AbstractContextManager[Connection]:
@@ -432,6 +447,12 @@ class Snapshot:
         trial = np.array([one.kind != "deployed" for one in self.rounds], dtype=np.bool_)
         return ~self.rows.holdout & (self.rows.visits == 0) & trial[self.rows.rounds]
 
+    @cached_property
+    def own(self) -> BoolArray:
+        """Return which rows (n,) are the experiment's own, and not those of its pilot."""
+        pilot = np.array([one.kind == "pilot" for one in self.rounds], dtype=np.bool_)
+        return ~pilot[self.rows.rounds]
+
     def came(self, sequence: int, at: int) -> BoolArray:
         """Return which rows (n,) had a known reward when there were `sequence` records, at time `at`.
 
@@ -517,6 +538,6 @@ class Snapshot:
         out = np.full(len(self.rows), len(self.rounds), dtype=np.int64)
         numbers = np.arange(len(self.rows))
         for one in reversed(self.rounds):
-            if one.kind == "design":
+            if one.kind in ("design", "pilot"):
                 out[self.came(one.snapshot, one.snapshot_at) & (numbers < one.mature)] = one.number
         return out

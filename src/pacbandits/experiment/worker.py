@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from time import process_time
+from time import process_time, time_ns
 from types import FrameType
 from typing import IO, NamedTuple
 
@@ -28,7 +28,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.database import Database, describe_failure
 from pacbandits.experiment.experiment import Experiment
-from pacbandits.experiment.extra import exc
+from pacbandits.experiment.extra import exc, tracing
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.webhooks import keep_delivering
 from pacbandits.schema import Json
@@ -109,14 +109,16 @@ class WorkerReport:
             sys.stderr.write(json.dumps({"at": at, "event": event, **fields}, default=str) + "\n")
             sys.stderr.flush()
 
-    def refused(self, name: str, error: Exception) -> None:
-        """Count an error of an experiment, and write it unless it is the same as the last one."""
+    def refused(self, name: str, error: Exception) -> bool:
+        """Count an error of an experiment, and write it unless it is the same as the last one; return whether it is."""
         self.errors += 1
         words = str(error) if isinstance(error, InputError) else type(error).__name__
-        if self._said.get(name) != words:
+        new = self._said.get(name) != words
+        if new:
             self._said[name] = words
             told = {"reason": words} if isinstance(error, InputError) else describe_failure(error)
             self.say("the experiment cannot go on", experiment=name, **told)
+        return new
 
 
 def work(
@@ -135,13 +137,17 @@ def work(
         for one in database.names() if name is None else (name,):
             if stopped.is_set():
                 return
+            begun, done, failed = time_ns(), False, False
             try:
                 if one not in opened:
                     opened[one] = Experiment.open(database, one)
-                busy |= opened[one].advance()
+                done = opened[one].advance()
+                busy |= done
                 report.advances += busy
             except (InputError, ValueError, ArithmeticError, LookupError) as error:
-                report.refused(one, error)
+                failed = report.refused(one, error)
+            if done or failed:
+                tracing.record("analysis", begun, failed=failed, **{"pacbandits.experiment": one})
         stopped.wait(0.0 if busy else pause)
 
 
@@ -171,6 +177,7 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, stop)
     if given.parent is not None:
         threading.Thread(target=_follow, args=(given.parent, stopped), daemon=True).start()
+    tracing.start(report.say)
     try:
         database = Database(given.database)
         with _beating(database, stopped, report), _delivering(database, given.name, stopped, report):

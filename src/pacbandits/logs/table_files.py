@@ -33,7 +33,7 @@ from pacbandits.records.text_files import (
     remarks_on_delimited,
     spell_bytes,
 )
-from pacbandits.schema import Fields
+from pacbandits.schema import Fields, Json
 
 # Expand names, folders and patterns to files, in order.
 
@@ -604,3 +604,27 @@ def _spelt_otherwise(paths: Sequence[Path], delimiters: Sequence[str], name: str
                 if not all(is_decimal(label.strip()) for label in labels if label is not None and label.strip()):
                     return True
     return False
+
+
+# Whether files are read whole, or block by block.
+
+
+MIN_STREAMED_ROWS = 2**19  # of Parquet
+MIN_STREAMED_BYTES = 2**28  # of text
+
+
+def is_streamed(paths: Sequence[Path], reading: Json, *, engine: object, epsilon: float | None) -> bool:
+    """Return whether files are read block by block: if an engine or several files are named, or one is large.
+
+    Rows that have to be sorted by time or counted in blocks, or that belong to returning users, are all needed at once.
+    """
+    path = paths[0]
+    pattern = path.is_dir() or (not path.exists() and any(letter in str(path) for letter in "*?["))
+    if engine is not None or len(paths) > 1 or pattern:
+        return True
+    counted = "block" in reading and "split" not in reading
+    if counted or reading.keys() & {"time", "unit", "position"} or epsilon == 0 or not path.is_file():
+        return False
+    if parquet.suffix(path) in parquet.DELIMITERS:
+        return path.stat().st_size >= MIN_STREAMED_BYTES
+    return parquet.suffix(path) in (".parquet", ".pq", ".parq") and parquet.count_rows(path) >= MIN_STREAMED_ROWS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -28,8 +29,11 @@ from pacbandits.options import parse_spec
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.registry import load_policies
 from pacbandits.problems import Problem
+from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, ScenarioKind
-from pacbandits.records import Contexts, check_contexts
+from pacbandits.records import Contexts, Log, check_contexts
+from pacbandits.records.columns import comparable
+from pacbandits.records.log_metadata import UNIT_RANGE
 
 # Traffic of a trial: users per period, batches, and the delay of rewards.
 
@@ -159,6 +163,8 @@ class Assumptions:
     spec: the name of the class, if it was given by name: it can then be made for fewer actions.
     power: the probability with which a gain over the control is to be proven; None for a plan to find a policy within
         ε, which has no meaning otherwise.
+    count_pilot: whether the rows of the pilot among the scenarios count as the first of the trial; numbers of users are
+        then of those to come.
     """
 
     people: Contexts
@@ -172,6 +178,7 @@ class Assumptions:
     seed: int = 0
     spec: str | None = None
     power: float | None = None
+    count_pilot: bool = False
 
     def __post_init__(self) -> None:
         settle(self, policies=check_class(self.policies))
@@ -195,6 +202,34 @@ class Assumptions:
             raise InputError(f"two scenarios are named '{plain(twice)}'; give each its own name")
         self._check_people()
         self._check_traffic()
+        if flag(self.count_pilot, name="count_pilot"):
+            self._check_pilot()
+
+    def _check_pilot(self) -> None:
+        """Raise if there is no pilot whose rows could count."""
+        if not any(isinstance(one, PilotEffects) for one in self.scenarios):
+            raise InputError(
+                "--count-pilot needs a pilot: plan from its log, with --action and --reward, and without --scenarios"
+            )
+        if self.power is not None:
+            raise InputError(
+                "a plan for --improve-on is of one analysis of a finished test, in which no pilot counts; leave out "
+                "--count-pilot"
+            )
+        if self.people.n_features == 0:
+            raise InputError("rows of a pilot count in a plan if contexts have features; leave out --count-pilot")
+
+    @cached_property
+    def counted_pilot(self) -> Log | None:
+        """The rows of the pilot that count, with rewards in [0, 1] and contexts by the ids of `people`."""
+        if not self.count_pilot:
+            return None
+        log = next(one.log for one in self.scenarios if isinstance(one, PilotEffects))
+        every = comparable(np.concatenate([self.people.features, log.contexts.features]))
+        _, first, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
+        ids = first[which.reshape(-1)[len(self.people) :]]  # rows that `people` lacks have larger ones
+        plain_log = replace(log, action_names=None, reward_range=UNIT_RANGE, dates=(), remarks=())
+        return replace(plain_log.only_metrics(()), contexts=replace(log.contexts, ids=ids))
 
     def _people(self, seed: int) -> Contexts:
         """Return the given contexts, or a sample of them; all if the class identifies each by an id."""
@@ -312,6 +347,9 @@ class Assumptions:
         ]
         if self.traffic is not None:
             lines.append(("traffic", self.traffic.describe()))
+        if self.counted_pilot is not None:
+            rows = count_of(self.counted_pilot.samples, "row")
+            lines.append(("pilot", f"its {rows} count as the first of the trial; people are those to come"))
         for one, share in zip(self.scenarios, self.shares, strict=True):
             lines.append((f"scenario '{one.name}'", f"{one.describe()} ({100 * share:.0f} %)"))
         return lines

@@ -269,7 +269,9 @@ def _supposed_to_json(s: Assumptions) -> Json:
         "control": s.control,
         "traffic": None if s.traffic is None else s.traffic.to_json(),
         "seed": s.seed,
-    } | ({} if s.power is None else {"power": s.power})
+        **({} if s.power is None else {"power": s.power}),
+        **({"count_pilot": True} if s.count_pilot else {}),
+    }
 
 
 def _supposed_from_json(given: Fields) -> Assumptions:
@@ -294,6 +296,7 @@ def _supposed_from_json(given: Fields) -> Assumptions:
         seed=given.whole_number("seed"),
         spec=None if given["spec"] is None else given.text("spec"),
         power=given.number("power") if "power" in given.given else None,
+        count_pilot="count_pilot" in given.given and given.flag("count_pilot"),
     )
 
 
@@ -322,6 +325,7 @@ def _scenario_to_json(one: Supposition) -> Json:
             "repeats": log.repeats.tolist(),
             "action_names": None if log.action_names is None else list(log.action_names),
             "reward_range": list(log.reward_range),
+            **({"rounds": log.rounds.tolist()} if log.rounds.any() else {}),
         }
     raise InputError(f"a plan with scenario '{one.name}', a custom {type(one).__name__}, cannot be written")
 
@@ -344,6 +348,7 @@ def _scenario_from_json(value: object) -> Supposition:
         rewards=given.numbers("rewards"),
         propensities=given.number_rows("propensities"),
         repeats=given.whole_numbers("repeats", least=1),
+        rounds=given.whole_numbers("rounds") if "rounds" in given.given else None,
         action_names=None if given["action_names"] is None else given.texts("action_names"),
         reward_range=(low, high),
     )

@@ -97,6 +97,10 @@ NO_LUCK_GAP = 0.5  # in units of ε: if the best policy beats a random action by
 LOG_SCATTER = 0.33  # standard deviation of the logarithm of the number of users
 ANALYSES = (*RIVALS, CERTIFY)
 
+# After a pilot that counts: the smallest share of a trial that is left to play, and the largest scatter. The total has
+# the scatter of a trial without a pilot, so that the logarithm of what is left scatters more.
+MIN_LEFT_SHARE, MAX_SCATTER = 0.02, 1.5
+
 
 @dataclass(frozen=True)
 class SampleSizeEstimate:
@@ -128,6 +132,16 @@ class SampleSizeEstimate:
         """Return the same for a trial with more actions, which takes `factor` times the users."""
         return replace(self, medians={name: factor * n for name, n in self.medians.items()}, lower_bound=None)
 
+    def after_pilot(self, samples: int) -> SampleSizeEstimate:
+        """Return the same for the users to come, after a pilot whose rows count as those of a uniform trial do.
+
+        The share of the proof that they supply is missing from either trial. A finished log does not count them.
+        """
+        left = max(1.0 - samples / self.medians["uniform"], MIN_LEFT_SHARE)
+        medians = {name: n if name == CERTIFY else left * n for name, n in self.medians.items()}
+        scatter = min(self.scatter / left, MAX_SCATTER)
+        return replace(self, medians=medians, scatter=scatter, lower_bound=None)
+
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values."""
         return {
@@ -158,7 +172,8 @@ def estimate(
             found = _estimate(problem, few, scenario, number, advantage=advantage, designs=designs)
             advantage = found.advantage
             made.append(found if more == 1.0 else found.for_more_actions(more))
-    return tuple(made)
+    counted = supposed.counted_pilot
+    return tuple(made) if counted is None else tuple(one.after_pilot(counted.samples) for one in made)
 
 
 def _smaller(supposed: Assumptions) -> Assumptions:

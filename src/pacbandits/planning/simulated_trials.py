@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from pacbandits.records import Log
 from pacbandits.records.log import digest
 from pacbandits.schema import Fields, parse_json, read_json
 from pacbandits.simulation.play_loop import Refusal, play_rounds
+from pacbandits.trials.pilot_rows import add_pilot, arrange_pilot, check_pilot
 from pacbandits.trials.protocol import Plan, Setting, State
+from pacbandits.trials.trial import Trial
 
 # Quantiles of stopping times from a few simulated trials, and their precision.
 
@@ -194,15 +196,27 @@ class TrialQuestion:
 
 
 def play(
-    problem: Problem, algorithm: str, asked: TrialQuestion, *, scenario: int, number: int, seed: int
+    problem: Problem,
+    algorithm: str,
+    asked: TrialQuestion,
+    *,
+    scenario: int,
+    number: int,
+    seed: int,
+    pilot: Log | None = None,
 ) -> PlayedTrial:
-    """Play a trial from its first round to its last."""
+    """Play a trial from its first round to its last; pilot: rows that count as its first, not among its users."""
     if algorithm not in RIVALS:
         raise InputError(f"a plan simulates {' and '.join(RIVALS)}, not '{plain(algorithm)}'")
     began, rng = time.perf_counter(), np.random.default_rng([seed, scenario, number, 1 + RIVALS.index(algorithm)])
     made = make_algorithm(algorithm, Setting(problem.policies, asked.epsilon, asked.delta, problem.reward_bounds), {})
     state, samples, lost, given_up = made.start(problem.policies, problem.population), 0, 0.0, False
     curve: list[tuple[int, float]] = []
+    if pilot is not None:
+        trial = cast(Trial, made)  # both rivals are
+        rows = arrange_pilot(trial, check_pilot(pilot, problem.policies, problem.population))
+        state = add_pilot(trial, state, rows)
+        curve.append((0, _certified(state)))
     periods: float | None = None
 
     def refuse(_: State, plan: Plan) -> Refusal | None:
@@ -264,7 +278,8 @@ def _certified(state: State) -> float:
 def play_one(supposed: Assumptions, asked: TrialQuestion, scenario: int, number: int, algorithm: str) -> PlayedTrial:
     """Play one trial of a plan; the result is the same in any process."""
     problem = supposed.problem(scenario, number)
-    return play(problem, algorithm, asked, scenario=scenario, number=number, seed=supposed.seed)
+    pilot = supposed.counted_pilot
+    return play(problem, algorithm, asked, scenario=scenario, number=number, seed=supposed.seed, pilot=pilot)
 
 
 def play_job(told: tuple[Assumptions, TrialQuestion], job: tuple[int, int, str]) -> PlayedTrial:
@@ -512,5 +527,6 @@ def plan_digest(supposed: Assumptions, asked: TrialQuestion) -> str:
         f"[{supposed.outcome!r}, {stated}, {supposed.seed!r}, {[repr(one) for one in supposed.scenarios]!r}]",
         repr([people.names, people.categories]),
         digest_class(supposed.policies) or supposed.policies.type_name,
+        *(["count_pilot"] if supposed.count_pilot else []),
     ]
     return digest([*words, people.features.tobytes(), people.weights.tobytes()])

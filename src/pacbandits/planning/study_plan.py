@@ -15,7 +15,7 @@ from pacbandits.arrays import FloatArray
 from pacbandits.checks import check_percentage, flag, function, instance, number, path_of, whole_number
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
-from pacbandits.logs.readers import DataFrame
+from pacbandits.logs.readers import DataFrame, contexts_of
 from pacbandits.planning.assumptions import (
     Assumptions,
     Supposition,
@@ -345,6 +345,7 @@ class PlanRequest:
     traffic: Traffic | str | None = None
     budget: int | None = None
     seed: int = 0
+    count_pilot: bool = False
 
 
 @overload
@@ -368,6 +369,7 @@ def plan(
     traffic: Traffic | str | None = None,
     budget: int | None = None,
     seed: int = 0,
+    count_pilot: bool = False,
     simulated: bool = True,
     limits: Limits | None = None,
     folder: str | Path | None = None,
@@ -396,6 +398,7 @@ def plan(
     traffic: Traffic | str | None = None,
     budget: int | None = None,
     seed: int = 0,
+    count_pilot: bool = False,
     simulated: bool = True,
     limits: Limits | None = None,
     folder: str | Path | None = None,
@@ -423,6 +426,7 @@ def plan(
     traffic: Traffic | str | None = None,
     budget: int | None = None,
     seed: int = 0,
+    count_pilot: bool = False,
     simulated: bool = True,
     limits: Limits | None = None,
     folder: str | Path | None = None,
@@ -451,6 +455,7 @@ def plan(
     traffic: users per period, such as "4000/week"; a `Traffic` may have batches and late rewards.
     budget: affordable number of users.
     seed: of all random draws.
+    count_pilot: whether the rows of the pilot will count (`run(…, pilot=…)`): numbers are of the users to come.
     simulated: whether to simulate trials; without, the answer takes seconds and is right to a factor of about 1.5.
     limits: when simulation ends; by default after 10 minutes, or once quantiles are known to 10 %.
     folder: saves simulated trials, so that a plan can be refined later.
@@ -484,15 +489,18 @@ def plan(
         traffic=traffic,
         budget=budget,
         seed=seed,
+        count_pilot=count_pilot,
     )
     _check_simulation(simulated, limits, folder, engine, watch)
+    source = contexts if isinstance(contexts, Contexts | Log) else contexts_of(contexts)
+    supposed = suppose(source, asked, progress=progress)
     if improve_on is not None:
-        gain = _quick_gain(suppose(_contexts_of(contexts), asked, progress=progress), asked)
+        gain = _quick_gain(supposed, asked)
         if folder is not None or watch is not None:
             name = "watch" if folder is None else "folder"
             raise InputError(f"{name} is for simulated trials, and a plan to prove a gain has none; leave it out")
         return refine_gain_plan(gain, limits=limits, engine=engine, progress=progress) if simulated else gain
-    made = _quick(suppose(_contexts_of(contexts), asked, progress=progress), budget=budget, progress=progress)
+    made = _quick(supposed, budget=budget, progress=progress)
     if not simulated:
         return made
     return refine(made, limits=limits, folder=folder, engine=engine, progress=progress, watch=watch)
@@ -536,9 +544,8 @@ def refine(
     s = quick.supposed
     question = TrialQuestion(s.unit_epsilon, s.delta, s.traffic, s.control, quick.max_samples)
     listener(progress)("simulating")
-    place = None if folder is None else Path(folder)
-    limits = limits or Limits()
-    return replace(quick, trials=simulate(s, question, limits=limits, folder=place, engine=engine, watch=watch))
+    place, most = None if folder is None else Path(folder), limits or Limits()
+    return replace(quick, trials=simulate(s, question, limits=most, folder=place, engine=engine, watch=watch))
 
 
 def most_people(usual: float) -> int:
@@ -587,6 +594,7 @@ def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | 
         traffic=traffic,
         seed=asked.seed,
         spec=chosen if isinstance(chosen, str) else None,
+        count_pilot=asked.count_pilot,
     )
     if epsilon is None and asked.budget is not None:
         near = affordable_epsilon(made, asked.budget, progress=progress)
@@ -650,6 +658,7 @@ def _suppose_gain(
         seed=asked.seed,
         spec=asked.policies if isinstance(asked.policies, str) else None,
         power=number(asked.power, name="--power", above=0, below=1),
+        count_pilot=asked.count_pilot,
     )
 
 
@@ -689,10 +698,3 @@ def _n_actions(asked: PlanRequest, pilot: PilotEffects | None) -> int:
     if asked.n_actions is not None and asked.n_actions != known:
         raise InputError(f"there are {known} actions, but --actions is {asked.n_actions}; leave it out")
     return whole_number(known, name="--actions", least=2)
-
-
-def _contexts_of(given: object) -> Contexts | Log:
-    """Return contexts or a pilot's log as given; a data frame as contexts."""
-    from pacbandits.logs.readers import contexts_of
-
-    return given if isinstance(given, Contexts | Log) else contexts_of(given)

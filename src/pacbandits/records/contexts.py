@@ -161,6 +161,14 @@ class Contexts:
     def n_features(self) -> int:
         return self.features.shape[1]
 
+    def with_rows(self, features: FloatArray, ids: IntArray | None) -> Contexts:
+        """Return other contexts of the same columns, without φ, of weight 1/n each; nothing is checked."""
+        made, weights = object.__new__(Contexts), np.full(len(features), 1.0 / len(features))
+        settle(
+            made, features=features, names=self.names, categories=self.categories, ids=ids, weights=weights, phi=None
+        )
+        return made
+
     @classmethod
     def finite(cls, n: int, *, weights: ArrayLike | None = None, phi: ArrayLike | None = None) -> Contexts:
         """Return the n elements of a finite context set, with ids 0 to n − 1, and φ if given."""

@@ -101,7 +101,8 @@ def _facts(f: Json) -> Iterable[tuple[str, str]]:
     doing = ", the next is being designed" if now["designing"] else ""
     yield "round", f"{now['number']} ({now['kind']}), {now['assigned']:,}{planned} people{doing}"
     held = f", {f['holdout_assigned']:,} of them held out" if f["holdout_assigned"] else ""
-    yield "people", f"{f['assigned']:,}{held}"
+    begun = f", {f['pilot']:,} of them of the pilot" if f.get("pilot") else ""
+    yield "people", f"{f['assigned']:,}{begun}{held}"
     more = "".join(f", {rewards[name]:,} {words}" for name, words in _REWARDS if rewards[name])
     yield "rewards", f"{rewards['in']:,} in{more}; {_late(f['late'])}"
     if to_go is not None:

@@ -193,7 +193,14 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
     """Return the candidates from the simplest on: value, gains over control, and a mark at the recommended one."""
     control, chosen, worth = call(gain.control, s.actions), gain.recommended, s.worth
     kept = "—" if worth is None else s.show(worth.singles[gain.control].estimate)
-    rows = [(f"{CONTROL}: {plain(control)} for everyone", kept, "0", "0", "—")]
+    known = {gain.chosen: s.certificate.certified_epsilon} | dict(s.distances)
+
+    def distance(name: str) -> str:
+        """Return the proven ε of a candidate, rounded up; nothing if it is not known, or as large as it can be."""
+        unknown = known.get(name, math.inf) >= s.certificate.unit
+        return "—" if unknown else s.show_difference(rounded_up(known[name]))
+
+    rows = [(f"{CONTROL}: {plain(control)} for everyone", kept, "0", "0", "—", distance(CONTROL))]
     place = 0
     for one in ladder(gain):
         mean, usual = "—", "—"
@@ -203,21 +210,26 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
             mean, usual = s.show(worth.value.estimate), s.ordinary(worth.over_each[gain.control])
         elif worth is not None and (action := constant_action(one.policy)) is not None:
             mean = s.show(worth.singles[action].estimate)
-        rows.append((_named(s, one), mean, s.show_difference(one.estimate, sign=True), s.show_least(one.low), usual))
-    head = ("candidate", f"mean {s.outcome}", "estimate", "proven gain", "ordinary interval")
-    sides = ("wrap", "right", "right", "right", "wrap")
+        gains = s.show_difference(one.estimate, sign=True), s.show_least(one.low)
+        rows.append((_named(s, one), mean, *gains, usual, distance(one.name)))
+    head = ("candidate", f"mean {s.outcome}", "estimate", "proven gain", "ordinary interval", "proven ε")
+    sides = ("wrap", "right", "right", "right", "wrap", "right")
     if s.alarms:
-        head = (*head[:3], "lower bound, in doubt", *head[4:])
+        head = (*head[:3], "lower bound, in doubt", "ordinary interval", "ε, in doubt")
         note = f"Gains over {plain(control)}. {IN_DOUBT.capitalize()}."
         return Table(head, tuple(rows), note=note, sides=sides)
     rows[place] = (f"{rows[place][0]} (recommended)", *rows[place][1:])
+    sure = f"{100 * (1 - s.certificate.delta):g} %"
     note = (
-        f"Gains over {plain(control)}. All proven gains hold together with {100 * (1 - s.certificate.delta):g} % "
-        "confidence, so that the recommendation may be chosen by them. The ordinary interval, by a normal "
-        "approximation, is what other A/B tools show."
+        f"Gains over {plain(control)}. All proven gains hold together with {sure} confidence, so that the "
+        "recommendation may be chosen by them. The ordinary interval, by a normal approximation, is what other A/B "
+        "tools show."
     )
     if worth is not None and worth.value.error is not None:
         note += f" That of the mean {s.outcome} of the recommended policy is {s.ordinary(worth.value, value=True)}."
+    note += (
+        f" With {sure} confidence no rule of the class is better than a candidate by more than its ε, for all of them."
+    )
     note += " A gain is measured by the leaders of its candidate, and may differ from the difference between two means."
     return Table(head, tuple(rows), note=note, sides=sides, strong=frozenset({place}))
 

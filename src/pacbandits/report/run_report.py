@@ -326,17 +326,18 @@ def run_document(run: Run) -> Document:
     head = f"{_asked(run)}, δ = {run.delta:g}, seed {run.seed}\n"
     blocks: list[Block] = [Text(head)]
     if run.history:
-        shown = [key for key in run.history[0] if key != "policy"]
+        shown = [key for key in run.history[-1] if key != "policy"]
         names = tuple(key.replace("_", " ").replace("epsilon", "ε") for key in shown)
         rows = tuple(tuple(_figure(figures.get(key)) for key in shown) for figures in run.history)
         blocks.append(Table(names, rows, title="rounds", sides=("right",)))
     calls = f", {run.oracle_calls:,} oracle calls" if run.oracle_calls else ""
+    begun = f", {run.pilot_samples:,} of them of the pilot and {run.new_samples:,} new" if run.pilot_samples else ""
     truth = f"{show_number(run.value_gap)} below the best of the class"
     if run.true_gain is not None:
         truth = f"{run.true_gain:+.3g} over action {run.improve_on}, {truth}"
     truth = f"{truth}: {'right' if run.correct else 'wrong'}"
     facts = (
-        ("samples", f"{run.samples:,} in {count_of(run.rounds, 'round')}{calls}"),
+        ("samples", f"{run.samples:,} in {count_of(run.rounds, 'round')}{begun}{calls}"),
         ("truth", Cell(truth, "" if run.correct else "warning")),
         ("promise", run.guarantee),
     )
@@ -398,6 +399,8 @@ def algorithms_document(algorithms: Mapping[Profile, Sequence[Option]]) -> Docum
 
 
 def _figure(value: object) -> str:
+    if value is None:  # no claim is made in the middle of a pilot
+        return ""
     if isinstance(value, int):
         return f"{value:,}"
     return show_number(value) if isinstance(value, float) else str(value)

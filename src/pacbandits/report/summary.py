@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import inf, isfinite
 from typing import Any, Literal
@@ -203,6 +204,7 @@ class Summary:
     happened: what was planned and what happened: a name and two texts each.
     leaves_of: the rows that the leaves are estimated from, in words.
     notices: notes on the log, to be read before the answer.
+    distances: the proven ε of each candidate and of "control", if they are known.
     """
 
     source: str
@@ -221,6 +223,7 @@ class Summary:
     happened: tuple[tuple[str, str, str], ...] = ()
     leaves_of: str = ""
     notices: tuple[str, ...] = ()
+    distances: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def percent(self) -> bool:
@@ -537,13 +540,14 @@ def summarise(
     control: int | None = None,
     proof: str | None = None,
     rounds: IntArray | None = None,
+    distances: Mapping[str, float] | None = None,
 ) -> Summary:
     """Return the summary of a certificate and its log, for a report.
 
     worth: of `measure_worth`. source, outcome: the names of the log and of a reward. ahead, target: how many more rows
     would prove which distance. policies: the class, for the policy's cost if it has a budget. control: the number of
     the action that the policy is compared with. proof: the name of the certificate's file. rounds (n,): of the rows of
-    the log, if it is a sample of files.
+    the log, if it is a sample of files. distances: the proven ε of candidates, by their names.
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
@@ -579,6 +583,7 @@ def summarise(
         proof=None if proof is None else plain(proof),
         notices=log.notices,
         leaves_of=of,
+        distances={} if distances is None else distances,
     )
 
 

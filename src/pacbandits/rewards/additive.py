@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.compiled import kernel, over_cores
+from pacbandits.compiled import kernel, over_cores, plain_if_few
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import (
     Cuts,
     RewardModel,
+    StoredFit,
     action_means,
     codes_of,
     cuts_from_json,
@@ -23,6 +24,7 @@ from pacbandits.rewards.base import (
     learn_cuts,
     steps_of,
     strength_from_json,
+    table_from_json,
     with_labels_of,
 )
 from pacbandits.schema import Fields, Json
@@ -54,8 +56,8 @@ class Additive:
         places = self.places(log.contexts)
         weights = log.weights
         residuals = weights * (log.rewards - means[log.actions])
-        gram = np.tile(self.strength * np.eye(self._size), (log.n_actions, 1, 1))
-        slopes = np.zeros((log.n_actions, self._size))
+        gram = np.tile(self.strength * np.eye(self.n_steps), (log.n_actions, 1, 1))
+        slopes = np.zeros((log.n_actions, self.n_steps))
 
         def task(start: int, stop: int) -> None:
             _add_up(places, log.actions, weights, residuals, gram, slopes, start, stop)
@@ -80,7 +82,7 @@ class Additive:
         return cls(cuts_from_json(given), strength_from_json(given))
 
     @property
-    def _size(self) -> int:
+    def n_steps(self) -> int:
         return sum(steps_of(cuts) for cuts in self.cuts)
 
 
@@ -93,6 +95,8 @@ class FittedSum:
     slopes (S, A): the contribution of each step.
     """
 
+    kind: ClassVar[str] = "additive"
+
     model: Additive
     means: FloatArray
     slopes: FloatArray
@@ -100,8 +104,19 @@ class FittedSum:
     def predict(self, contexts: Contexts) -> FloatArray:
         places = self.model.places(contexts)
         out = np.tile(self.means, (len(contexts), 1))
-        over_cores(lambda a, b: _add_slopes(places, self.slopes, out, a, b), count=len(contexts))
+        add = plain_if_few(_add_slopes, len(contexts))
+        over_cores(lambda a, b: add(places, self.slopes, out, a, b), count=len(contexts))
         return inside(out)
+
+    def to_json(self) -> Json:
+        return self.model.to_json() | {"means": self.means.tolist(), "slopes": self.slopes.tolist()}
+
+    @classmethod
+    def from_json(cls, given: Fields, *, n_actions: int, read: Callable[[object], StoredFit]) -> FittedSum:
+        given.check_known(("kind", "cuts", "strength", "means", "slopes"))
+        model = Additive(cuts_from_json(given), strength_from_json(given))
+        slopes = table_from_json(given, "slopes", model.n_steps, n_actions)
+        return cls(model, table_from_json(given, "means", n_actions), slopes)
 
 
 @kernel

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pacbandits.arrays import BoolArray, FloatArray, IntArray
+from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats
 from pacbandits.checks import instance
-from pacbandits.compiled import kernel, over_cores
+from pacbandits.compiled import kernel, over_cores, plain_if_few
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.trees.bins import cut
 from pacbandits.records import Contexts, Log
@@ -55,6 +56,24 @@ def fit_halves(model: RewardModel, log: Log, heads: BoolArray) -> tuple[FittedMo
     return model.fit(log.only(heads)), model.fit(log.only(~heads)), model.fit(log)
 
 
+class StoredFit(FittedModel, Protocol):
+    """A fitted model that a file can hold: an experiment stores it with the design that it weights.
+
+    kind: its name in JSON.
+    """
+
+    kind: ClassVar[str]
+
+    def to_json(self) -> Json:
+        """Serialise all that predictions depend on."""
+        ...
+
+    @classmethod
+    def from_json(cls, given: Fields, *, n_actions: int, read: Callable[[object], StoredFit]) -> Self:
+        """Make the fitted model that `to_json` described; read: makes its components, if it has any."""
+        ...
+
+
 class StoredModel(RewardModel, Protocol):
     """A reward model that a file can describe.
 
@@ -76,15 +95,41 @@ class Constant:
     means (A,): one number per action.
     """
 
+    kind: ClassVar[str] = "constant"
+
     means: FloatArray
 
     def predict(self, contexts: Contexts) -> FloatArray:
         return np.tile(self.means, (len(contexts), 1))
 
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "means": self.means.tolist()}
+
+    @classmethod
+    def from_json(cls, given: Fields, *, n_actions: int, read: Callable[[object], StoredFit]) -> Constant:
+        given.check_known(("kind", "means"))
+        return cls(table_from_json(given, "means", n_actions))
+
+
+def table_from_json(given: Fields, name: str, *shape: int | None) -> FloatArray:
+    """Read a list of numbers, or of rows of numbers, of this shape; None for any length."""
+    found = given.number_rows(name) if len(shape) > 1 else given.numbers(name)
+    wide = np.array(found, dtype=np.float64)
+    if not len(wide) and len(shape) > 1:
+        wide = wide.reshape(0, shape[1] or 0)
+    return floats(wide, name=given.name(name), shape=shape).copy()  # kernels are called faster on what may be written
+
 
 def no_idea(n_actions: int) -> Constant:
     """Return the model before there are data: one half for every action."""
     return Constant(np.full(n_actions, 0.5))
+
+
+def check_stored(fitted: FittedModel) -> StoredFit:
+    """Return a fitted model that a file can hold; raise InputError for any other."""
+    if getattr(fitted, "kind", None) is None or not hasattr(fitted, "to_json"):
+        raise InputError(f"a reward model of type {type(fitted).__name__} cannot be written to a file")
+    return cast(StoredFit, fitted)
 
 
 def check_model(model: object) -> RewardModel:
@@ -198,17 +243,26 @@ def with_labels_of(cuts: Cuts, contexts: Contexts) -> Cuts:
 
 def codes_of(cuts: Cuts, contexts: Contexts) -> IntArray:
     """Return the step (n, d) of each context in each feature; a missing value is on the last."""
-    known = tuple(steps if isinstance(steps, int) else None for steps in cuts)
+    known, edges, starts, labelled, last = _edge_tables(cuts)
     check_features(contexts, known, most=MAX_STEPS_OF_LABELS)
-    numbers = [() if isinstance(steps, int) else _edges(steps) for steps in cuts]
-    edges = np.array([edge for steps in numbers for edge in steps], dtype=np.float64)
-    starts = np.cumsum([0, *(len(steps) for steps in numbers)], dtype=np.int64)
-    labelled = np.array([isinstance(steps, int) for steps in cuts], dtype=np.bool_)
-    last = np.array([steps_of(steps) - 1 for steps in cuts], dtype=np.int64)
     features = np.ascontiguousarray(contexts.features)
     codes = np.empty((len(contexts), len(cuts)), dtype=np.int64)
-    over_cores(lambda a, b: _count_edges(features, edges, starts, labelled, last, codes, a, b), count=len(contexts))
+    count = plain_if_few(_count_edges, len(contexts))
+    over_cores(lambda a, b: count(features, edges, starts, labelled, last, codes, a, b), count=len(contexts))
     return codes
+
+
+@lru_cache(maxsize=64)  # a server predicts for one person after the other, by few models
+def _edge_tables(cuts: Cuts) -> tuple[tuple[int | None, ...], FloatArray, IntArray, BoolArray, IntArray]:
+    """Return the number of labels of each feature, and cuts as `_count_edges` takes them."""
+    numbers = [() if isinstance(steps, int) else _edges(steps) for steps in cuts]
+    return (
+        tuple(steps if isinstance(steps, int) else None for steps in cuts),
+        np.array([edge for steps in numbers for edge in steps], dtype=np.float64),
+        np.cumsum([0, *(len(steps) for steps in numbers)], dtype=np.int64),
+        np.array([isinstance(steps, int) for steps in cuts], dtype=np.bool_),
+        np.array([steps_of(steps) - 1 for steps in cuts], dtype=np.int64),
+    )
 
 
 def _edges(cuts: NumberCuts) -> tuple[float, ...]:
@@ -338,6 +392,8 @@ class FittedCells:
     means (A,): of each action, for other contexts.
     """
 
+    kind: ClassVar[str] = "cell-means"
+
     ids: IntArray
     table: FloatArray
     means: FloatArray
@@ -346,3 +402,16 @@ class FittedCells:
         known = contexts.require_ids(below=np.iinfo(np.int64).max)
         spot = np.minimum(np.searchsorted(self.ids, known), len(self.ids) - 1)
         return np.where((self.ids[spot] == known)[:, None], self.table[spot], self.means)
+
+    def to_json(self) -> Json:
+        cells = {"ids": self.ids.tolist(), "table": self.table.tolist()}
+        return {"kind": self.kind, **cells, "means": self.means.tolist()}
+
+    @classmethod
+    def from_json(cls, given: Fields, *, n_actions: int, read: Callable[[object], StoredFit]) -> FittedCells:
+        given.check_known(("kind", "ids", "table", "means"))
+        ids = np.array(given.whole_numbers("ids", shortest=1), dtype=np.int64)
+        if (np.diff(ids) <= 0).any():
+            raise InputError(f"{given.name('ids')} must rise")
+        table = table_from_json(given, "table", len(ids), n_actions)
+        return cls(ids, table, table_from_json(given, "means", n_actions))

@@ -16,15 +16,18 @@ from pacbandits.rewards.base import (
     Constant,
     FittedModel,
     RewardModel,
+    StoredFit,
     action_means,
     check_model,
+    check_stored,
     factored,
     fit_halves,
     half_of,
     inside,
     some_rows,
+    table_from_json,
 )
-from pacbandits.schema import Fields, Json
+from pacbandits.schema import Fields, Json, flag
 
 # A weighted sum of reward models, weighted by cross-validation.
 #
@@ -106,6 +109,8 @@ class FittedStack:
     parts: the models, with their weights.
     """
 
+    kind: ClassVar[str] = "stacked"
+
     means: FloatArray
     played: BoolArray
     parts: tuple[WeightedModel, ...]
@@ -117,6 +122,28 @@ class FittedStack:
             out += part.own * own
             out[:, self.played] += part.shared * shared[:, None]
         return inside(out)
+
+    def to_json(self) -> Json:
+        """Serialise the models with their weights; raise InputError if one of them has no JSON form."""
+        parts = [
+            {"own": part.own, "shared": part.shared, "fitted": check_stored(part.fitted).to_json()}
+            for part in self.parts
+        ]
+        return {"kind": self.kind, "means": self.means.tolist(), "played": self.played.tolist(), "parts": parts}
+
+    @classmethod
+    def from_json(cls, given: Fields, *, n_actions: int, read: Callable[[object], StoredFit]) -> FittedStack:
+        given.check_known(("kind", "means", "played", "parts"))
+        played = given.items("played", least=n_actions, most=n_actions)
+        flags = np.array([flag(one, name=given.name("played")) for one in played], dtype=np.bool_)
+        if not flags.any():
+            raise InputError(f"{given.name('played')} must be true for some action")
+        parts = list[WeightedModel]()
+        for one in given.items("parts", most=MAX_STORED_MODELS):
+            part = Fields.read(one, of="part of a reward model")
+            part.check_known(("own", "shared", "fitted"))
+            parts.append(WeightedModel(read(part["fitted"]), part.number("own"), part.number("shared")))
+        return cls(table_from_json(given, "means", n_actions), flags, tuple(parts))
 
 
 def _played(log: Log) -> BoolArray:

@@ -16,26 +16,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, linalg
-from pacbandits.compiled import kernel, over_cores
+from pacbandits.compiled import Kernel, kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import (
     MIN_STORED_STRENGTH,
     RewardModel,
+    StoredFit,
     action_means,
     check_features,
     factored,
     half_of,
     inside,
     scrambled,
+    table_from_json,
     with_positive_values,
 )
-from pacbandits.schema import Fields, Json
+from pacbandits.schema import Fields, Json, items, number, numbers, whole_number, whole_numbers
 
 # The similarity of two contexts: 1 if they are equal, falling with the distance of their features.
 #
@@ -90,7 +92,11 @@ class Space:
         """Return k (n, m) of points (n, d) and others (m, d)."""
         out = np.empty((len(points), len(others)))
         across, labelled = np.ascontiguousarray(others.T), self._labelled()
-        patchy = np.array([np.isnan(points[:, j]).any() or np.isnan(others[:, j]).any() for j in range(len(across))])
+        patchy = np.logical_or(np.isnan(points).any(axis=0), np.isnan(others).any(axis=0))
+        if cast(Kernel, _liken).is_quicker_plain(len(points)):
+            for point, row in zip(points, out, strict=True):
+                _liken_one(point, across, labelled, row)
+            return out
         over_cores(lambda a, b: _liken(points, across, labelled, patchy, out, a, b), count=len(points))
         return out
 
@@ -160,6 +166,27 @@ def _liken(
             row[k] = 0.5 * _decay(math.sqrt(square)) + 0.5 * _decay(min(2.0 * square, MAX_EXPONENT))
 
 
+def _liken_one(point: FloatArray, across: FloatArray, labelled: BoolArray, row: FloatArray) -> None:
+    """Write k of one point, with the operations of `_liken` in their order but without machine code."""
+    row[:] = 0.0
+    for value, others, by_label in zip(point.tolist(), across, labelled.tolist(), strict=True):
+        if by_label:
+            row += SQUARED_DISTANCE_OF_LABELS * (value != others)
+        elif math.isnan(value):
+            row += SQUARED_DISTANCE_OF_LABELS * ~np.isnan(others)
+        else:
+            apart = (value - others) * (value - others)
+            row += np.where(np.isnan(others), SQUARED_DISTANCE_OF_LABELS, apart)
+    row *= 1.0 / len(across)
+    sharp, smooth = (_decay_plain(x) for x in (np.sqrt(row), np.minimum(2.0 * row, MAX_EXPONENT)))
+    row[:] = 0.5 * sharp + 0.5 * smooth
+
+
+def _decay_plain(x: FloatArray) -> FloatArray:
+    """Return `_decay` of each entry."""
+    return cast(FloatArray, cast(Any, _decay).py_func(x))
+
+
 # The rows of each action around its anchors, and the sums from which predictions are made.
 
 
@@ -178,6 +205,8 @@ class FittedNeighbours:
     coefficients (m, A): the contribution of each anchor to an action, per unit of similarity to the context.
     """
 
+    kind: ClassVar[str] = "neighbours"
+
     space: Space
     means: FloatArray
     anchors: FloatArray
@@ -186,8 +215,42 @@ class FittedNeighbours:
     def predict(self, contexts: Contexts) -> FloatArray:
         alike = self.space.likeness(self.space.points(contexts), self.anchors)
         out = np.tile(self.means, (len(contexts), 1))
+        if cast(Kernel, _add_anchors).is_quicker_plain(len(out)):
+            for near, row in zip(alike, out, strict=True):  # one anchor after the other, as the kernel adds them
+                row[:] = np.add.accumulate(np.vstack([row, near[:, None] * self.coefficients]))[-1]
+            return inside(out)
         over_cores(lambda a, b: _add_anchors(alike, self.coefficients, out, a, b), count=len(contexts))
         return inside(out)
+
+    def to_json(self) -> Json:
+        """Serialise the anchors, with null for a missing number, and of the coefficients those that are not 0."""
+        labels, means = list(self.space.labels), self.means.tolist()
+        space = {"labels": labels, "centre": self.space.centre.tolist(), "scale": self.space.scale.tolist()}
+        anchors = [[None if math.isnan(one) else one for one in row] for row in self.anchors.tolist()]
+        used = [np.flatnonzero(column) for column in self.coefficients.T]
+        values = [column[rows].tolist() for column, rows in zip(self.coefficients.T, used, strict=True)]
+        of_actions = {"rows": [rows.tolist() for rows in used], "coefficients": values}
+        return {"kind": self.kind, **space, "means": means, "anchors": anchors, **of_actions}
+
+    @classmethod
+    def from_json(cls, given: Fields, *, n_actions: int, read: Callable[[object], StoredFit]) -> FittedNeighbours:
+        given.check_known(("kind", "labels", "centre", "scale", "means", "anchors", "rows", "coefficients"))
+        labels = tuple(
+            None if one is None else whole_number(one, name=given.name("labels"), least=1)
+            for one in given.items("labels", least=1)
+        )
+        d = len(labels)
+        centre, scale = (table_from_json(given, name, d) for name in ("centre", "scale"))
+        rows = [items(row, name="an anchor", least=d, most=d) for row in given.items("anchors")]
+        anchors = np.array([[math.nan if x is None else number(x, name="an anchor") for x in row] for row in rows])
+        coefficients = np.zeros((len(rows), n_actions))
+        used, values = (given.items(name, least=n_actions, most=n_actions) for name in ("rows", "coefficients"))
+        for action, (which, some) in enumerate(zip(used, values, strict=True)):
+            places = whole_numbers(which, name=given.name("rows"), most=max(len(rows) - 1, 0))
+            found = numbers(some, name=given.name("coefficients"), shortest=len(places), longest=len(places))
+            coefficients[list(places), action] = found
+        space = Space(labels, centre, scale)
+        return cls(space, table_from_json(given, "means", n_actions), anchors.reshape(-1, d), coefficients)
 
 
 @kernel

@@ -33,18 +33,21 @@ class FiguresById:
 
 
 class CachedModel:
-    """A fitted model that caches its predictions of contexts with ids, and of the last contexts without."""
+    """A fitted model that caches its predictions of contexts with ids, and of the last contexts without.
+
+    fitted: the model.
+    """
 
     def __init__(self, fitted: FittedModel, *, n_actions: int) -> None:
-        self._fitted = fitted
+        self.fitted = fitted
         self._known = FiguresById(n_actions)
         self._last: tuple[Contexts, FloatArray] | None = None
 
     def predict(self, contexts: Contexts) -> FloatArray:
         if contexts.ids is not None:
-            return self._known.look_up(contexts, self._fitted.predict)
+            return self._known.look_up(contexts, self.fitted.predict)
         if self._last is None or self._last[0] is not contexts:
-            self._last = contexts, self._fitted.predict(contexts)
+            self._last = contexts, self.fitted.predict(contexts)
         return self._last[1]
 
 

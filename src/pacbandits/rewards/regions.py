@@ -20,10 +20,12 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
+from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import (
     Cuts,
     RewardModel,
+    StoredFit,
     action_means,
     codes_of,
     cuts_from_json,
@@ -32,6 +34,7 @@ from pacbandits.rewards.base import (
     learn_cuts,
     steps_of,
     strength_from_json,
+    table_from_json,
     with_labels_of,
 )
 from pacbandits.schema import Fields, Json
@@ -205,6 +208,29 @@ class Region:
         self.yes.number(codes, rows[holds], out, first=first)
         self.no.number(codes, rows[~holds], out, first=first + len(self.yes))
 
+    def to_json(self) -> Json:
+        """Serialise the tree; the means of regions that are split are not predictions, and are left out."""
+        asked = self.question
+        if asked is None or self.yes is None or self.no is None:
+            return {"means": self.means.tolist()}
+        return {"feature": asked.feature, "value": asked.value, "yes": self.yes.to_json(), "no": self.no.to_json()}
+
+    @classmethod
+    def from_json(cls, given: Fields, cuts: Cuts, *, n_actions: int, depth: int = MAX_STORED_DEPTH) -> Region:
+        """Make the tree that `to_json` described, over features with these cuts."""
+        if "means" in given:
+            given.check_known(("means",))
+            return cls(table_from_json(given, "means", n_actions))
+        given.check_known(("feature", "value", "yes", "no"))
+        if not depth:
+            raise InputError(f"a tree of regions may ask at most {MAX_STORED_DEPTH} questions to a region")
+        feature = given.whole_number("feature", most=len(cuts) - 1)
+        steps = cuts[feature]
+        asked = RegionSplit(feature, given.whole_number("value", most=steps_of(steps) - 1), isinstance(steps, int))
+        parts = [given.fields(name, of="region") for name in ("yes", "no")]
+        yes, no = (cls.from_json(part, cuts, n_actions=n_actions, depth=depth - 1) for part in parts)
+        return cls(np.full(n_actions, 0.5), asked, yes, no)
+
 
 @dataclass(frozen=True, eq=False)
 class FittedRegions:
@@ -214,6 +240,8 @@ class FittedRegions:
     root: the region of all contexts.
     """
 
+    kind: ClassVar[str] = "regions"
+
     cuts: Cuts
     root: Region
 
@@ -221,3 +249,12 @@ class FittedRegions:
         which = np.empty(len(contexts), dtype=np.int64)
         self.root.number(codes_of(self.cuts, contexts), np.arange(len(contexts)), which)
         return inside(np.array([leaf.means for leaf in self.root.leaves()]))[which]
+
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "cuts": cuts_to_json(self.cuts), "root": self.root.to_json()}
+
+    @classmethod
+    def from_json(cls, given: Fields, *, n_actions: int, read: Callable[[object], StoredFit]) -> FittedRegions:
+        given.check_known(("kind", "cuts", "root"))
+        cuts = cuts_from_json(given)
+        return cls(cuts, Region.from_json(given.fields("root", of="region"), cuts, n_actions=n_actions))

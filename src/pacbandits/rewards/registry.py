@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,14 +13,27 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import settle, shown, whole_number
+from pacbandits.compiled import MAX_PLAIN_ROWS
 from pacbandits.errors import InputError, plain
 from pacbandits.records import Contexts, Log
 from pacbandits.records.columns import present_numbers
-from pacbandits.rewards.additive import Additive
-from pacbandits.rewards.base import CellMeans, RewardModel, StoredModel, action_means, inside
-from pacbandits.rewards.combined import Either, Stacked
-from pacbandits.rewards.neighbours import Neighbours
-from pacbandits.rewards.regions import Regions
+from pacbandits.rewards.additive import Additive, FittedSum
+from pacbandits.rewards.base import (
+    CellMeans,
+    Constant,
+    FittedCells,
+    FittedModel,
+    RewardModel,
+    StoredFit,
+    StoredModel,
+    action_means,
+    check_stored,
+    inside,
+)
+from pacbandits.rewards.combined import Either, FittedStack, Stacked
+from pacbandits.rewards.neighbours import FittedNeighbours, Neighbours, Space
+from pacbandits.rewards.prediction import CachedModel
+from pacbandits.rewards.regions import FittedRegions, Regions
 from pacbandits.schema import Fields, Json
 
 _SIMPLE: tuple[type[StoredModel], ...] = (CellMeans, Additive, Regions, Neighbours)
@@ -76,6 +89,44 @@ def can_be_made_again(model: RewardModel) -> bool:
     except InputError:
         return False
     return made == model
+
+
+# Fitted models as JSON, by which an experiment stores the predictions that weight a design.
+
+
+_SIMPLE_FITS: tuple[type[StoredFit], ...] = (Constant, FittedCells, FittedSum, FittedRegions, FittedNeighbours)
+FITS = {fit.kind: fit for fit in (*_SIMPLE_FITS, FittedStack)}
+
+
+def stored_fit(fitted: FittedModel) -> StoredFit:
+    """Return a fitted model in the form that a file can hold, without caches; raise InputError if it has none."""
+    fit = check_stored(fitted.fitted if isinstance(fitted, CachedModel) else fitted)
+    if type(fit) not in FITS.values():
+        raise InputError(f"a reward model of type {type(fit).__name__} cannot be written to a file")
+    return fit
+
+
+def fit_from_json(value: object, *, n_actions: int) -> StoredFit:
+    """Make the fitted model that `StoredFit.to_json` described."""
+
+    def part(value: object) -> StoredFit:
+        return _read_fit(value, {fit.kind: fit for fit in _SIMPLE_FITS}, n_actions, part)
+
+    return _read_fit(value, FITS, n_actions, part)
+
+
+def _read_fit(
+    value: object, known: Mapping[str, type[StoredFit]], n_actions: int, read: Callable[[object], StoredFit]
+) -> StoredFit:
+    given = Fields.read(value, of="fitted reward model")
+    return known[given.one_of("kind", known)].from_json(given, n_actions=n_actions, read=read)
+
+
+def load_machine_code() -> None:
+    """Compile or load what predictions of stored models need, so that no assignment waits for it."""
+    people, none, means = Contexts.of(np.zeros((MAX_PLAIN_ROWS + 1, 1))), np.zeros(1), np.zeros(2)
+    FittedSum(Additive(((0.5,),)), means, np.zeros((2, 2))).predict(people)
+    FittedNeighbours(Space((None,), none, none), means, np.zeros((1, 1)), np.zeros((1, 2))).predict(people)
 
 
 # A reward model made of the user's own estimator, one copy per action.

@@ -105,7 +105,7 @@ def router_for(people: People) -> APIRouter:
         "/experiments/{name}/assignments",
         summary="Assign",
         responses={200: {"model": AssignmentAnswer | AssignmentsAnswer}, **STEERING},
-        openapi_extra=body(AssignmentAsk, AssignmentBatch),
+        openapi_extra=body(AssignmentAsk, AssignmentBatch, idempotency_key="unit"),
         response_model=None,
     )(assign)
 
@@ -122,7 +122,7 @@ def router_for(people: People) -> APIRouter:
         "/experiments/{name}/rewards",
         summary="Report rewards",
         responses={200: {"model": RewardAnswer | RewardsAnswer}, **STEERING, **errors(410)},
-        openapi_extra=body(RewardAsk, RewardBatch),
+        openapi_extra=body(RewardAsk, RewardBatch, idempotency_key="assignment"),
         response_model=None,
     )(record)
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from pydantic_core import to_json
 
 from pacbandits.errors import one_line
 from pacbandits.experiment.database import describe_failure
@@ -19,7 +20,6 @@ from pacbandits.service.parts import ServiceParts
 
 
 FLUSH_SECONDS = 0.2
-_in_json = json.JSONEncoder(default=str).encode
 MAX_LINES_HELD = 20_000
 MAX_RELAYED_CHARACTERS = 1_000
 
@@ -40,7 +40,7 @@ class Journal:
     def write(self, event: str, **fields: object) -> None:
         """Log an event with its fields."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._put(_in_json({"at": at, "event": event, **fields}))
+        self._put(to_json({"at": at, "event": event, **fields}, fallback=str).decode())
 
     def _put(self, line: str) -> None:
         if len(self._lines) >= MAX_LINES_HELD:
@@ -82,7 +82,7 @@ class Journal:
         while self._lines:
             held.append(self._lines.popleft())
         if self._dropped:
-            held.append(_in_json({"event": "lines left out", "count": self._dropped}))
+            held.append(json.dumps({"event": "lines left out", "count": self._dropped}))
             self._dropped = 0
         if held:
             stream = self._stream or sys.stderr

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, time_ns
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pacbandits.experiment.extra import tracing
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import Refusal, refusal_of
@@ -92,8 +93,9 @@ class Passage:
         if self.origin:
             named += [(b"access-control-allow-origin", self.origin.encode("latin-1")), (b"vary", b"origin")]
         length = (b"content-length", b"%d" % len(body))
-        await self.noted({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
-        await self.noted({"type": "http.response.body", "body": body})
+        self.status = status
+        await self.send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *named]})
+        await self.send({"type": "http.response.body", "body": body})
 
     async def refuse(self, refusal: Refusal) -> None:
         """Send an error response."""
@@ -129,8 +131,7 @@ class Gate:
         passage = Passage(scope, receive, send, self._most, self._most, self._hold)
         name, word = self._find(scope)
         try:
-            _check_header(scope, self._limits.max_header_bytes)
-            if _announced_bytes(scope) > self._most:
+            if _read_header(scope, self._limits.max_header_bytes) > self._most:
                 raise _too_long(self._most)
             if name:
                 origin = header_of(scope, b"origin")
@@ -152,6 +153,8 @@ class Gate:
             seconds = perf_counter() - started
             route = f"{_BEFORE}{{name}}/{word}" if name else _route(scope)
             self._meters.answer(route, passage.status, seconds)
+            if tracing.tracer is not None and _BEFORE[:-1] in route:
+                _trace(scope, route, passage.status, seconds)
             self._journal.write(
                 "answered",
                 method=scope["method"],
@@ -187,29 +190,36 @@ def header_of(scope: Scope, name: bytes) -> str:
     return ""
 
 
-def _announced_bytes(scope: Scope) -> int:
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value) if value.isdigit() else 0
-    return 0
-
-
 def _has_long_body(scope: Scope) -> bool:
     """Return whether a body may be longer than the server reads and drops to keep the connection."""
-    return _announced_bytes(scope) > MAX_DROPPED_BYTES or any(n == b"transfer-encoding" for n, _ in scope["headers"])
+    length = header_of(scope, b"content-length")
+    long = length.isdigit() and int(length) > MAX_DROPPED_BYTES
+    return long or any(name == b"transfer-encoding" for name, _ in scope["headers"])
 
 
-def _check_header(scope: Scope, most: int) -> None:
-    """Raise Refusal (431) if the header is too large."""
-    size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+def _read_header(scope: Scope, most: int) -> int:
+    """Return how many bytes of body a request announces; raise Refusal (431) if its header is too large."""
+    size, announced = len(scope.get("raw_path") or b"") + len(scope["query_string"]), 0
     for name, value in scope["headers"]:
         size += len(name) + len(value)
+        if name == b"content-length" and value.isdigit():
+            announced = int(value)
     if size > most:
         raise Refusal(431, f"the header is longer than {most:,} bytes; send less")
+    return announced
 
 
 def _too_long(most: int) -> Refusal:
     return Refusal(413, f"the body is longer than {most:,} bytes; send less at once")
+
+
+def _trace(scope: Scope, route: str, status: int, seconds: float) -> None:
+    """Record the span of a request; it holds nothing that was sent but the name of the experiment."""
+    method, notes = scope["method"], scope[NOTES]
+    about = {"http.request.method": method, "http.route": route, "http.response.status_code": status}
+    about |= {f"pacbandits.{name}": notes[name] for name in ("experiment", "rows") if name in notes and status != 404}
+    begun, parent = time_ns() - int(1e9 * seconds), header_of(scope, b"traceparent")
+    tracing.record(f"{method} {route}", begun, parent=parent, failed=status >= 500, **about)
 
 
 def _route(scope: Scope) -> str:

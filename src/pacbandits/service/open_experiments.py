@@ -43,7 +43,7 @@ from pacbandits.service.messages import UNSEEN_DATABASE, Refusal
 
 
 MAX_ROWS_A_COMMIT = 1_000
-GATHER_SECONDS = 0.006  # between starts of transactions under concurrent requests: each costs as much as many rows
+GATHER_SECONDS = 0.008  # between starts of transactions under concurrent requests: each costs as much as many rows
 SEAL_SECONDS = 1.0  # after which the head of the chain is read again
 CLOSING_SECONDS = 30.0
 MAX_READERS = 4  # threads that read experiments for requests

@@ -26,8 +26,10 @@ from pacbandits.errors import InputError, plain
 from pacbandits.experiment import worker
 from pacbandits.experiment.database import Database
 from pacbandits.experiment.experiment import Experiment
+from pacbandits.experiment.extra import tracing
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule, LateRule
 from pacbandits.records import Contexts
+from pacbandits.rewards.registry import load_machine_code as load_predictions
 from pacbandits.service.access import ADMIN, ADMIN_KEY_VARIABLE, FIRST_START, Keys, ProxySignIn, Service
 from pacbandits.service.application import create_app
 from pacbandits.service.connections import guarded, raise_descriptor_limit
@@ -148,6 +150,7 @@ def serve(asked: Serving) -> None:
 
 def _serve(asked: Serving, listening: socket.socket) -> None:
     journal = Journal()
+    tracing.start(journal.write)
     admin = os.environ.get(ADMIN_KEY_VARIABLE) or None
     proxy = ProxySignIn.from_environment(os.environ)
     app = create_app(asked.database, admin_key=admin, limits=asked.limits, journal=journal, proxy=proxy)
@@ -217,7 +220,7 @@ def _prepare() -> None:
 
 def _load_later() -> None:
     """Load the machine code for many assignments at once, after those that wait for a server that starts again."""
-    timer = threading.Timer(KERNEL_DELAY_SECONDS, load_machine_code)
+    timer = threading.Timer(KERNEL_DELAY_SECONDS, lambda: (load_machine_code(), load_predictions()))
     timer.daemon = True
     timer.start()
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
@@ -27,6 +28,7 @@ from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.records.log import digest, digest_contexts, digest_log
 from pacbandits.schema import Fields, Json, whole_number
 from pacbandits.simulation.play_loop import Refusal, Step, play_rounds
+from pacbandits.trials.pilot_rows import add_pilot, arrange_pilot, check_pilot
 from pacbandits.trials.protocol import Algorithm, Answer, Plan, Setting, State, check_steps
 from pacbandits.trials.saved_state import (
     StateFile,
@@ -93,6 +95,7 @@ class Run(Displayed):
     improve_on: the action that is today's practice, if the run stops by a proven gain over it.
     proven_gain: the gain over it that the certificate proves of the policy; 0 if it proves none.
     true_gain: the gain of the policy over it, by the truth.
+    pilot_samples: how many of the samples are of the pilot that the run began with.
     """
 
     algorithm: str
@@ -118,6 +121,12 @@ class Run(Displayed):
     improve_on: int | None = None
     proven_gain: float | None = None
     true_gain: float | None = None
+    pilot_samples: int = 0
+
+    @property
+    def new_samples(self) -> int:
+        """The number of interactions beyond those of the pilot."""
+        return self.samples - self.pilot_samples
 
     def figure(self, against: Run | None = None) -> Any:
         """Draw the certified ε by number of samples, and that of another run, as a matplotlib figure."""
@@ -150,6 +159,7 @@ class Run(Displayed):
                 if self.improve_on is None
                 else {"improve_on": self.improve_on, "proven_gain": self.proven_gain, "true_gain": self.true_gain}
             ),
+            **({} if self.pilot_samples == 0 else {"pilot_samples": self.pilot_samples}),
         }
 
 
@@ -175,15 +185,25 @@ class SavedRun:
         first = state.round_number
         self.file.replace(entries_of(self.algorithm, state, first=first, notes={"asked": self.asked}), first=first)
 
-    def resume(self, start: TrialState, problem: Problem, rng: np.random.Generator) -> TrialState:
+    def resume(
+        self,
+        start: TrialState,
+        problem: Problem,
+        rng: np.random.Generator,
+        *,
+        begin: Callable[[TrialState], TrialState] | None = None,
+    ) -> TrialState:
         """Return the state in the file; a new file begins with the starting state.
 
         The rows of each round are drawn again, so that the generator is where it was when the run stopped.
+
+        begin: adds the rounds of a pilot to the starting state.
         """
         entries = self.file.entries()
         if not entries:
-            self.keep(start)
-            return start
+            state = start if begin is None else begin(start)
+            self.file.replace(entries_of(self.algorithm, state, notes={"asked": self.asked}))
+            return state
         self._check_same(read_start(self.file.path, entries[0]), start.policies)
         other = "it was begun with other random numbers (pass its seed, or a generator as it was at the start)"
 
@@ -200,7 +220,7 @@ class SavedRun:
     def _check_same(self, start: Fields, policies: PolicyClass) -> None:
         """Raise unless the run of the file had the same inputs, options and class; start: the fields of its entry 0."""
         path, asked = self.file.path, start.json_object("notes").get("asked")
-        if not isinstance(asked, dict) or cast(Json, asked).keys() != self.asked.keys():
+        if not isinstance(asked, dict) or not {"problem", "seed"} <= cast(Json, asked).keys():
             raise InputError(f"{path} holds a state that no run has left there; take another file")
         before = cast(Json, asked) | start.json_object("algorithm")
         now = as_read(dict(self.asked)) | describe_algorithm(self.algorithm)
@@ -263,6 +283,7 @@ def run(
     rng: np.random.Generator | int,
     max_samples: int | None = None,
     offline_contexts: int | None = None,
+    pilot: Log | int | None = None,
     state: str | Path | None = None,
     watch: Watch | None = None,
     **options: Any,
@@ -278,8 +299,10 @@ def run(
     gain: the smallest proven gain to stop at; by default any above 0.
     rng: a generator, or a seed for one.
     max_samples: no round is begun that would exceed it; by default 200,000 for a run that stops by a gain, as none is
-        ever proven where nothing is better than today's practice.
+        ever proven where nothing is better than today's practice. Rows of a pilot are not among them.
     offline_contexts: the number of contexts the algorithm sees beforehand; if None, it knows their distribution.
+    pilot: the log of a randomised pilot on the same problem, with all propensities: its rows count as the first ones of
+        the trial (`pacbandits.trials.pilot_rows`). A number is the algorithm's option: the size of its first round.
     state: a file in which a trial is saved after every round; a run begun there is resumed as if it had never stopped,
         also with another max_samples. A generator must be given as it was at the start. The file is locked meanwhile.
     watch: is called with each `Stage` of the run.
@@ -300,6 +323,9 @@ def run(
     problem = _loaded(problem)
     chosen = problem.policies if policies is None else check_class(policies)
     check_memory(chosen, len(problem.population))
+    if pilot is not None and not isinstance(pilot, Log):
+        remedy = "the log of a pilot (Log.of, or read_log of a file), or a number, the size of the first round"
+        options, pilot = options | {"pilot": instance(pilot, int, name="pilot", remedy=remedy)}, None
     if isinstance(algorithm, str):
         if improve_on is not None and epsilon is not None:
             raise InputError("a run stops by ε or by a proven gain; leave out epsilon, or improve_on")
@@ -332,6 +358,7 @@ def run(
                 "delta": delta,
                 "seed": seed,
                 "number of offline contexts": offline_contexts,
+                **({} if pilot is None else {"pilot's digest": digest_log(pilot)[:12]}),
             }
             saved = SavedRun(files.enter_context(StateFile.held(path)), trial, asked)
         began = time.perf_counter()
@@ -339,8 +366,11 @@ def run(
         if offline_contexts is not None:
             contexts = problem.contexts(offline_contexts, rng).tallied()
         first = made.start(chosen, contexts)
+        begin = None if pilot is None else _beginning(made, check_pilot(pilot, chosen, contexts))
         if saved is not None:
-            first = saved.resume(first, problem, rng)
+            first = saved.resume(first, problem, rng, begin=begin)
+        elif begin is not None:
+            first = begin(first)
         last, stopped, reason = _play(problem, made, first, rng, max_samples=max_samples, watch=watch, saved=saved)
     answer = made.result(last)
     best = chosen.argmax(problem.population, problem.population.weights[:, None] * problem.mean_rewards)
@@ -370,7 +400,21 @@ def run(
         improve_on=None if judged is None else judged.over,
         proven_gain=None if judged is None else judged.proven,
         true_gain=None if judged is None else judged.true,
+        pilot_samples=pilot_samples(last),
     )
+
+
+def _beginning(algorithm: Algorithm[Any], pilot: Log) -> Callable[[TrialState], TrialState]:
+    """Return the function that adds the rounds of a pilot to a starting state."""
+    if not isinstance(algorithm, Trial):
+        raise InputError(f"rows of a pilot count in coda and uniform, not in {algorithm.name}; leave out the pilot")
+    return partial(add_pilot, algorithm, pilot=arrange_pilot(algorithm, pilot))
+
+
+def pilot_samples(state: State) -> int:
+    """Return the number of interactions of the pilot that a trial began with."""
+    begun = state.pilot if isinstance(state, TrialState) else None
+    return 0 if begun is None else begun.samples
 
 
 class _JudgedGain(NamedTuple):
@@ -430,7 +474,7 @@ def _play(
         watch(Stage(doing, number, rounds, state.samples, words, certified_epsilon=certified, proven_gain=gain))
 
     def refuse(state: State, plan: Plan) -> Refusal | None:
-        left = None if max_samples is None else max(max_samples - state.samples, 0)
+        left = None if max_samples is None else max(max_samples - state.samples + pilot_samples(state), 0)
         if left is not None and plan.samples > left:
             asked = f"{plan.samples:,}" if plan.samples < 10**15 else f"{plan.samples:.3g}"
             return "budget", f"round {plan.round_number} asks for {asked} interactions, and {left:,} are left"

@@ -1,11 +1,11 @@
 """Save a trial in one file, and load it: what it started with, and the plan and rows of each round.
 
 The file is an SQLite database with one table. Entry 0 holds the algorithm, the policy class and the contexts; entry n
-holds the plan of round n and its rows. Nothing in it is executed. Predictions, leaders and certificates are not stored:
-loading replays the rounds, `start` and then `absorb`, with the stored plans, so that no design is solved again. The
-figures of each round are compared with those that the replay finds; they differ after a change of the reward model or
-of the numerical libraries. The digest of an entry covers its contents and the digest before it. It reveals damage, not
-forgery: anyone who can write to the file can write the file of another trial.
+holds the plan of round n and its rows, or the rows alone of a round of a pilot. Nothing in it is executed. Predictions,
+leaders and certificates are not stored: loading replays the rounds, `start` and then `absorb`, with the stored plans,
+so that no design is solved again. The figures of each round are compared with those that the replay finds; they differ
+after a change of the reward model or of the numerical libraries. The digest of an entry covers its contents and the
+digest before it. It reveals damage, not forgery: anyone who can write to the file can write the file of another trial.
 
 SQLite replaces entries in one transaction and locks the file: a process that is killed leaves the old entries or the
 new ones, and no lock.
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from pacbandits.arrays import as_read, plain_number
+from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.certificate.worth import constant_action
 from pacbandits.checks import instance, path_of
 from pacbandits.errors import InputError, nearest, plain
@@ -37,6 +38,7 @@ from pacbandits.records.log import digest
 from pacbandits.rewards import RewardModel, can_be_made_again, model_from_json
 from pacbandits.schema import Fields, Json, json_text, newer_format, parse_json
 from pacbandits.trials.coda import Coda, NoisyDesign, Uniform
+from pacbandits.trials.pilot_rows import ArrangedPilot, add_pilot, check_pilot
 from pacbandits.trials.protocol import Details
 from pacbandits.trials.trial import Exploration, Trial, TrialPlan, TrialState
 
@@ -325,8 +327,11 @@ def _check_model(state: TrialState) -> None:
 
 def _describe_round(state: TrialState, number: int) -> Json:
     """Serialise the plan and the figures of a round; a sampler or pool of the round before is None."""
+    begun = 0 if state.pilot is None else state.pilot.rounds
+    if state.pilot is not None and number <= begun:
+        return {"pilot": state.pilot.to_json(), "figures": _numbers(state.history[number - 1])}
     plan = state.plans[number - 1]
-    now, before = plan.exploration, state.plans[number - 2].exploration if number > 1 else None
+    now, before = plan.exploration, state.plans[number - 2].exploration if number > begun + 1 else None
     design = None if before is not None and before.sampler is now.sampler else _design_of(now.sampler)
     pool = None if before is not None and before.pool is now.pool else now.pool
     some = () if design is None else (design.reference, *design.support)
@@ -403,9 +408,11 @@ def replay(
 ) -> TrialState:
     """Return the state after these rounds.
 
-    state: the starting one. check: is called with the plan and the log of each round before it is absorbed.
+    state: the starting one. check: is called with the plan and the log of each round before it is absorbed; rounds of
+    a pilot, which come first, had no plan.
     """
-    for number, entry in enumerate(rounds, 1):
+    state, begun = _replay_pilot(algorithm, state, rounds)
+    for number, entry in enumerate(rounds[begun:], begun + 1):
         given = Fields.read(parse_json(entry.body, name=f"its entry {number}"), of=f"round {number}")
         if state.finished:
             raise InputError(f"it has a round {number}, but the trial was over before")
@@ -416,16 +423,39 @@ def replay(
             state = algorithm.absorb(state, plan, log)
         except InputError as error:
             raise InputError(f"round {number} does not come out as before: {error}") from None
-        before, now = given.json_object("figures"), _numbers(state.history[-1])
-        for name in before | now:
-            then, found = (float(of[name]) if name in of else math.nan for of in (before, now))
-            if not math.isclose(then, found, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING):
-                raise InputError(
-                    f"round {number} does not come out as before: its {plain(name)} was {then:.9g}, and is {found:.9g} "
-                    "(a reward model that is another or differs from fit to fit can be the cause, or other versions of "
-                    "the numerical libraries)"
-                )
+        _check_figures(given, state, number)
     return state
+
+
+def _replay_pilot(algorithm: Trial, state: TrialState, rounds: Sequence[StoredRound]) -> tuple[TrialState, int]:
+    """Return the state after the rounds of a pilot, with which a trial may have begun, and their number."""
+    bodies = [Fields.read(parse_json(entry.body, name="an entry"), of="round") for entry in rounds]
+    begun = next((number for number, body in enumerate(bodies) if "pilot" not in body), len(bodies))
+    if begun == 0:
+        return state, 0
+    record, log = CountedPilot.from_json(bodies[0]["pilot"]), read_rows(Log, rounds[0])
+    for entry in rounds[1:begun]:
+        log = log.followed_by(read_rows(Log, entry))
+    if (record.rounds, record.rows) != (begun, len(log)) or not np.array_equal(np.unique(log.rounds), np.arange(begun)):
+        raise InputError("it lacks rows of the pilot that it began with")
+    log = check_pilot(log, state.policies, state.contexts)
+    state = add_pilot(algorithm, state, ArrangedPilot(log, record))
+    for number, body in enumerate(bodies[:begun], 1):
+        _check_figures(body, state, number)
+    return state, begun
+
+
+def _check_figures(given: Fields, state: TrialState, number: int) -> None:
+    """Raise unless the figures of a round are those of its entry."""
+    before, now = given.json_object("figures"), _numbers(state.history[number - 1])
+    for name in before | now:
+        then, found = (float(of[name]) if name in of else math.nan for of in (before, now))
+        if not math.isclose(then, found, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING):
+            raise InputError(
+                f"round {number} does not come out as before: its {plain(name)} was {then:.9g}, and is {found:.9g} "
+                "(a reward model that is another or differs from fit to fit can be the cause, or other versions of "
+                "the numerical libraries)"
+            )
 
 
 def _plan_of(given: Fields, algorithm: Trial, state: TrialState) -> TrialPlan:

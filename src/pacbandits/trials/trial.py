@@ -25,7 +25,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger, make_certificate, worth_leading
-from pacbandits.certificate.certificate import MAX_STAKE, Candidate, Improvement
+from pacbandits.certificate.certificate import MAX_STAKE, Candidate, CountedPilot, Improvement
 from pacbandits.certificate.certify import Request, certify_survey, improve_by_rounds
 from pacbandits.certificate.choosing import makes_way
 from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
@@ -238,6 +238,7 @@ class TrialState(State):
     missing: log-wealth by which the certificate of all data fell short after the last round.
     certificate: the one with the smallest certified ε so far, of all data or of the first rounds alone.
     improvement: the gains over control proven after the last round, if the trial stops by them.
+    pilot: what certificates record of the pilot whose rows are the first; None without one.
     """
 
     model: RewardModel = field(kw_only=True)
@@ -252,6 +253,7 @@ class TrialState(State):
     missing: float = 0.0
     certificate: Certificate | None = None
     improvement: Improvement | None = None
+    pilot: CountedPilot | None = None
 
     @cached_property
     def informed(self) -> Log | None:
@@ -354,11 +356,12 @@ class Trial(ABC):
         instance(state, TrialState, name="state")
         if state.finished:
             return None
-        if state.informed is None:
-            n_actions = state.policies.n_actions
+        missing = self.first_round_size(n_actions := state.policies.n_actions) - state.samples
+        small_pilot = state.pilot is not None and state.samples == state.pilot.samples and missing > 0
+        if state.informed is None or small_pilot:
             price = nominal_variance(n_actions) / self.accuracy(state) ** 2
             start = Exploration(Design.uniform(likeliest(state.policy)), price, 0)
-            return self._plan(state, start, self.first_round_size(n_actions))
+            return self._plan(state, start, missing if small_pilot else self.first_round_size(n_actions))
         explored = self.explore(state, progress=progress)
         return self._plan(state, explored, self._round_size(state, explored))
 
@@ -368,13 +371,19 @@ class Trial(ABC):
         check_played(state, plan, log, rewards=self.rewards)
         if not isinstance(plan, TrialPlan) or plan.sampler is not plan.exploration.sampler:
             raise InputError(f"the plan is not one of {self.name}, or was altered; absorb the one that design returned")
-        played = merge(state.played, plan.sampler, log.samples)
+        return self.count_round(state, plan, log, played=merge(state.played, plan.sampler, log.samples))
+
+    def count_round(
+        self, state: TrialState, plan: TrialPlan, log: Log, *, played: tuple[tuple[Sampler, int], ...]
+    ) -> TrialState:
+        """Add a round that was checked; played: every sampler in order, with the round's."""
         if self.improve_on is not None:
             return self._absorb_for_gain(state, plan, log, played=played)
         seen, latest, leader, calls = self.learn(state, plan, log, played=played)
-        best = latest
-        if state.certificate is not None and state.certificate.certified_epsilon < latest.certified_epsilon:
-            best = latest if self.epsilon == 0 and latest.certified else state.certificate
+        best, earlier = latest, state.certificate
+        # After a pilot the claim is of all rows, so that its test for drift compares the pilot with the trial.
+        if state.pilot is None and earlier is not None and earlier.certified_epsilon < latest.certified_epsilon:
+            best = latest if self.epsilon == 0 and latest.certified else earlier
         return seen.after(
             plan,
             log,
@@ -398,15 +407,18 @@ class Trial(ABC):
 
         played: every sampler in order, with the round's.
         """
-        grown, ledger = self._add(state, plan, log, played=played)
+        grown, ledger = self.add_round(state, plan, log, played=played)
         leader = self.choose_leader(grown, ledger)
         latest, calls = self.certify(grown, ledger, leader)
         return grown, latest, leader, calls + 1
 
-    def _add(
+    def add_round(
         self, state: TrialState, plan: TrialPlan, log: Log, *, played: tuple[tuple[Sampler, int], ...]
     ) -> tuple[TrialState, Ledger]:
         """Return the state with the data of one more round, and their ledger."""
+        # As `certify` does: nothing was predicted by another model so far.
+        if self.improve_on is not None and state.log is None and self.model is None:
+            state = replace(state, model=first_model(log))
         log = replace(log, rounds=np.full(len(log), state.round_number))
         seen = log if state.log is None else state.log.followed_by(log)
         new = predict_once(state.fitted, log.contexts)
@@ -434,9 +446,7 @@ class Trial(ABC):
         self, state: TrialState, plan: TrialPlan, log: Log, *, played: tuple[tuple[Sampler, int], ...]
     ) -> TrialState:
         """Add a round, and bound the gains over control by all data."""
-        if state.log is None and self.model is None:  # as `certify` does: nothing was predicted by another one so far
-            state = replace(state, model=first_model(log))
-        grown, ledger = self._add(state, plan, log, played=played)
+        grown, ledger = self.add_round(state, plan, log, played=played)
         leader, found = self.choose_leader(grown, ledger), self._prove(grown)
         nearest = nearest_gain(found)
         low, estimate = (-1.0, 0.0) if nearest is None else (nearest.low, nearest.estimate)
@@ -471,7 +481,7 @@ class Trial(ABC):
             return None
         asked = replace(request, guardrails=tuple(guardrails))
         made = certify_survey(read, LearntClass(state.policies, None), asked).certificate
-        return None if made.improvement is None else made
+        return None if made.improvement is None else replace(made, pilot=state.pilot)
 
     def _prove(self, state: TrialState) -> Improvement | None:
         """Return the gains over control that all data prove; None if no candidate has led in a round."""
@@ -547,8 +557,12 @@ class Trial(ABC):
             oracle_calls=explored.oracle_calls,
             details={"price": explored.price},
             exploration=replace(explored, oracle_calls=0),
-            scale=1.0 / (explored.price * self.epsilon) if self.epsilon > 0 else self._hardest(state).stake,
+            scale=self.scale(state, explored),
         )
+
+    def scale(self, state: TrialState, explored: Exploration) -> float:
+        """Return the scale of the bets of the next round, which is played with this exploration."""
+        return 1.0 / (explored.price * self.epsilon) if self.epsilon > 0 else self._hardest(state).stake
 
     def first_round_size(self, n_actions: int) -> int:
         """Return the number of interactions of the first round."""
@@ -611,7 +625,8 @@ class Trial(ABC):
             model=state.model.to_json(),
             leaders=state.leaders,
         )
-        return make_certificate(evidence, leader)
+        made, calls = make_certificate(evidence, leader)
+        return replace(made, pilot=state.pilot), calls
 
 
 def nearest_gain(improvement: Improvement | None) -> Candidate | None:

@@ -99,6 +99,8 @@ def faults_on_sight(
         faults.append("the certificate names an expert twice")
     if c.share is not None and not (0 <= c.share <= 1 and len(c.experts) == 2):
         faults.append(f"the weight of one of two experts must lie in [0, 1], got {c.share} of {len(c.experts)}")
+    if c.pilot is not None and (c.ordered or c.summed):
+        faults.append("the rows of a pilot are the first rounds of a trial, and the certificate is of none")
     if c.ordered and not c.by_rule:
         faults.append("blocks of rows are made by certify, and all that is bet on them follows by its rule")
     if c.leaders is not None and c.leaders.settled is not None and not (c.shuffled and c.by_rule):

@@ -136,10 +136,15 @@ class GainRows:
             out[mine, self.control] -= self.times
         return self.sign * out
 
-    def plain_scores(self, rows: Log, rounds: IntArray, predictions: FloatArray) -> FloatArray:
-        """Return S (n,) with predictions as they are; a pending reward counts as predicted."""
+    def plain_scores(
+        self, rows: Log, rounds: IntArray, predictions: FloatArray, *, most: float = math.inf
+    ) -> FloatArray:
+        """Return S (n,) with predictions as they are; a pending reward counts as predicted.
+
+        most: the largest importance-weighted residual; larger ones are cut.
+        """
         u, numbers = self.weights(rows, rounds), np.arange(len(rows))
-        off = (rows.rewards - predictions[numbers, rows.actions]) / rows.played_propensities
+        off = np.clip((rows.rewards - predictions[numbers, rows.actions]) / rows.played_propensities, -most, most)
         return (u * predictions).sum(axis=1) + u[numbers, rows.actions] * np.where(np.isnan(off), 0.0, off)
 
     def wealth(self, rows: Log, rounds: IntArray, predictions: FloatArray, centres: FloatArray) -> FloatArray:
@@ -203,6 +208,11 @@ class RowsOfGains(Protocol):
     def early(self) -> Log: ...
     @property
     def predictions(self) -> FloatArray: ...
+    @property
+    def row_rounding(self) -> float:
+        """The most by which the log-wealth of a row may be lower in a certificate."""
+        ...
+
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]: ...
     def gain_wealth(self, gains: GainRows, centres: FloatArray) -> FloatArray: ...
     def for_metric(self, name: str, *, ratio: float | None = None) -> RowsOfGains: ...
@@ -232,6 +242,7 @@ def wrong_gains(c: Certificate, rows: RowsOfGains, policies: PolicyClass) -> Ite
     if found.spared != bets.spared or not near(found.scale, bets.scale):
         yield "the stakes on gains are not those that certify fixes in advance"
         return
+    rounding = rows.row_rounding / bets.stakes[bets.stakes > 0].min(initial=1.0)  # of a sum of wealth, over all stakes
     for one in found.candidates:
         book = keep_weights(one.leaders, bets.stakes[0], counts)
         faults, slack = wrong_end(one, book)
@@ -242,7 +253,7 @@ def wrong_gains(c: Certificate, rows: RowsOfGains, policies: PolicyClass) -> Ite
         low, estimate = low - slack, min(max(estimate, -1.0), 1.0)
         if not one.low / c.unit <= max(low, -1.0) + MAX_GAIN_ROUNDING:
             yield f"the gain of the {one.name} over control is proven above {c.unit * low:.6g}, not {one.low:.6g}"
-        elif not c.summed and not one.low / c.unit >= max(low, -1.0) - MAX_GAIN_ROUNDING:  # sums are rounded down
+        elif not one.low / c.unit >= max(low, -1.0) - MAX_GAIN_ROUNDING - rounding:
             yield f"a gain of the {one.name} of {c.unit * low:.6g} is proven, and the certificate has {one.low:.6g}"
         if not abs(one.estimate / c.unit - estimate) <= 1e-6:
             yield f"the estimated gain of the {one.name} is {c.unit * estimate:.6g}, not {one.estimate:.6g}"

@@ -13,19 +13,21 @@ a row follows from its label, its number, or the hash of its number, or is store
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.certificate.conventions import BLOCK_GROWTH_FACTOR, FIRST_BLOCK_ROWS, LEFT_OUT, SETTLING_SHARE
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.local import digest_by_content, words_of_rows
 from pacbandits.errors import InputError
 from pacbandits.records import Log
-from pacbandits.records.log import number_units
+from pacbandits.records.log import digest_log, number_units
 from pacbandits.records.row_order import COUNTED, says
 from pacbandits.verifier.content_order import DIGEST_WORDS, digests_of, log_by_content, place_by_digest
 
@@ -105,6 +107,29 @@ def order_log(log: Log, *, ordered: bool, shuffled: bool, by_content: bool = Tru
         log = log_by_content(log) if by_content else log.take(by_number)
     ends = block_ends(log.n_units, shuffled=shuffled)
     return replace(log, rounds=np.searchsorted(ends, _people(log), side="right").astype(np.int64))
+
+
+def wrong_pilot(pilot: CountedPilot, log: Log) -> Iterator[str]:
+    """Yield faults in what is said of the pilot that a trial began with; log: all rows."""
+    labels = np.unique(log.rounds)
+    if pilot.rounds > len(labels):
+        yield "the rows of a pilot are the first rounds of a trial, and the log has no such rounds"
+        return
+    inside = log.rounds <= labels[pilot.rounds - 1]
+    part = log.only(inside)
+    if (len(part), part.samples) != (pilot.rows, pilot.samples) or not inside[: pilot.rows].all():
+        yield f"the first {pilot.rounds} rounds of the log are not the {pilot.rows:,} rows of a pilot"
+        return
+    part = replace(part, known=None)
+    if pilot.by_content:
+        if part.repeats.max() > 1:
+            yield "rows of a pilot that stand in the order of their contents are one interaction each"
+            return
+        part = replace(part, rounds=np.zeros(len(part), dtype=np.int64))
+        if digest_log(log_by_content(part)) != digest_log(part):
+            yield "the rows of the pilot do not stand in the order of their contents"
+    if digest_log(part) != pilot.digest:
+        yield "the rows of the pilot are not those that the certificate was made from"
 
 
 def set_teaching_rows_apart(log: Log, *, fewest: int) -> Log:

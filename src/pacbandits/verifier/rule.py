@@ -122,6 +122,7 @@ class VerifiedRows(Protocol):
     early: the first rows in their order; all if they fit in memory.
     predictions (n, A): for these.
     rounding: how much lower the log-wealth in a certificate may be, by rounding.
+    row_rounding: the same of a row's bet on a gain.
     """
 
     @property
@@ -148,6 +149,8 @@ class VerifiedRows(Protocol):
     def predictions(self) -> FloatArray: ...
     @property
     def rounding(self) -> float: ...
+    @property
+    def row_rounding(self) -> float: ...
 
     def settling_round(self, spared: int) -> int | None:
         """Return the round from which on the leader stays, after so many that only teach; None if it may change."""

@@ -18,15 +18,15 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import Certificate
 from pacbandits.certificate.summed.limits import RowLimits
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
-from pacbandits.engines.base import count_blocks
+from pacbandits.engines.base import count_blocks, source_of_metric
 from pacbandits.engines.local import CONTENT_DIGEST, BlockDigests, whole_digest
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import Summation, summing
 from pacbandits.records import Contexts, Log, Policy
 from pacbandits.records.row_order import BY_BLOCK, says
-from pacbandits.rewards import FittedModel, RewardModel, lighter, no_idea
+from pacbandits.rewards import FittedModel, RewardModel, first_model, lighter, no_idea
 from pacbandits.verifier.content_order import with_equal_bits
 from pacbandits.verifier.figures import LeaderBook
 from pacbandits.verifier.gains import GainRows, centres_of
@@ -160,6 +160,7 @@ class SummedRows:
     limits: the numbers of early and watched rows.
     predictions (n, A): for the early rows, once a reward model was given.
     models: of the rounds, once one was given.
+    by_metric: the rows with a metric as their reward, by its name and the number that a ratio is tested at.
     """
 
     source: Source
@@ -174,6 +175,9 @@ class SummedRows:
     limits: RowLimits
     predictions: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     models: RoundModels | None = None
+    by_metric: dict[tuple[str, float | None], SummedRows] = field(
+        default_factory=dict[tuple[str, float | None], "SummedRows"]
+    )
 
     @property
     def late(self) -> LateRows:
@@ -208,6 +212,11 @@ class SummedRows:
         """The most by which the certificate's sum may be lower: one unit of the whole numbers per row."""
         return float(np.ldexp(self.told.rows, -wealth_bits(self.told.samples)))
 
+    @property
+    def row_rounding(self) -> float:
+        """The most by which the log-wealth of a bet on a gain may be lower in the certificate's sum, per row."""
+        return (self.n_actions + 8) * 2.0**-46 + 2.0 ** -(wealth_bits(self.told.samples) + 10)
+
     def settling_round(self, spared: int) -> int | None:
         return settling_round(self.told.rows, spared=spared) if self.shuffled else None
 
@@ -238,7 +247,13 @@ class SummedRows:
         return Wealth(how.policies, how.contexts, scores)
 
     def for_metric(self, name: str, *, ratio: float | None = None) -> SummedRows:
-        raise InputError(f"metric '{plain(name)}' cannot be checked by sums over rows; verify in memory")
+        """Return the rows with a metric as their reward, and the predictions of the default model for it."""
+        if (name, ratio) not in self.by_metric:
+            early = self.early.for_metric(name, ratio=ratio)
+            source = source_of_metric(self.source, name, ratio=ratio)
+            own = replace(self, source=source, early=early, by_metric={}).with_model(first_model(early))
+            self.by_metric[name, ratio] = own
+        return self.by_metric[name, ratio]
 
     def gain_scores(self, gains: GainRows) -> tuple[FloatArray, FloatArray]:
         """Return the sums of plain scores (rounds,) against control, and the centre of each round."""
@@ -367,7 +382,7 @@ class FirstReading:
 def _bits(rows: Log, rounds: IntArray) -> NDArray[np.int64]:
     """Return the bits (n, width) of rows, with these rounds instead of their own."""
     numbers = [rows.contexts.features, rows.rewards[:, None], rows.propensities]
-    numbers += [] if rows.least is None else [rows.least]
+    numbers += [one for one in (rows.least, rows.metric_values) if one is not None]
     whole = [rows.actions, rounds, rows.repeats, *([] if rows.contexts.ids is None else [rows.contexts.ids])]
     columns = [np.ascontiguousarray(one).view(np.int64) for one in numbers]
     return np.concatenate([*columns, *(np.asarray(one, dtype=np.int64)[:, None] for one in whole)], axis=1)
@@ -376,8 +391,8 @@ def _bits(rows: Log, rounds: IntArray) -> NDArray[np.int64]:
 def _log_of_bits(bits: NDArray[np.int64], head: Log) -> Log:
     """Return the rows with these bits; head: a block of the same log, for everything that rows share."""
     d, n_actions, n = head.contexts.n_features, head.n_actions, len(bits)
-    widths = [d, 1, n_actions, *([] if head.least is None else [n_actions])]
-    *numbers, whole = np.split(bits, np.cumsum(widths), axis=1)
+    beside = [one for one in (head.least, head.metric_values) if one is not None]
+    *numbers, whole = np.split(bits, np.cumsum([d, 1, n_actions, *(one.shape[1] for one in beside)]), axis=1)
     columns = [np.ascontiguousarray(one).view(np.float64) for one in numbers]
     actions, rounds, repeats, *ids = (np.ascontiguousarray(one) for one in whole.T)
     contexts = Contexts(
@@ -396,6 +411,7 @@ def _log_of_bits(bits: NDArray[np.int64], head: Log) -> Log:
         rounds=rounds,
         repeats=repeats,
         least=None if head.least is None else columns[3],
+        metric_values=None if head.metric_values is None else columns[-1],
     )
 
 
@@ -475,7 +491,7 @@ class GainQuestion:
         rounds = self.order.rounds_of(number, block)
         predictions = self.models.of_block(block, rounds)
         if self.centres is None:
-            scores = block.repeats * self.gains.plain_scores(block, rounds, predictions)
+            scores = block.repeats * self.gains.plain_scores(block, rounds, predictions, most=MAX_GAP)
             whole = np.ldexp(np.bincount(rounds, weights=scores, minlength=len(sums[0])), GAIN_BITS)
             sums[0][:] += np.rint(whole).astype(np.int64)
             return

@@ -45,6 +45,7 @@ _CHEATS = {
     LED: f"{RAN} could have chosen them after the rewards were seen",
     TRIAL_TOLD: f"{RAN} could have chosen them after the rewards were seen",
 }
+CHOSEN_PILOT = f"{RAN} could have chosen one of several pilots, or some of its rows, by what they earned"
 NAMED = f"{CERTIFIED} could have called another class by that name (--contexts rebuilds it)"
 NAMED_BEFORE = (
     f"control and guardrails, or that there are none, were named before the log was seen: {CERTIFIED} could have tried "
@@ -72,6 +73,8 @@ def sort_rest(claim: Claim, trusted: Sequence[str], assumptions: Sequence[str], 
     own = claim.learning.assumption if isinstance(claim, Certificate) and claim.learning is not None else None
     cheats = _CHEATS | {words: NAMED for words in trusted if words.endswith(LEARNT_ELSEWHERE)}
     cheats |= {} if own is None else {own: _CHEATS[FIXED]}
+    if isinstance(claim, Certificate) and claim.pilot is not None:
+        cheats[claim.pilot.assumption] = CHOSEN_PILOT
     lines = dict.fromkeys((*trusted, *(words for words in assumptions if words in cheats)))
     world = tuple(words for words in assumptions if words in _WORLD or words not in cheats)
     told = tuple(f"{words}: {cheats[words]}" if words in cheats else words for words in lines)

@@ -48,12 +48,14 @@ from pacbandits.verifier.order import (
     set_teaching_rows_apart,
     settling_round,
     weights_of,
+    wrong_pilot,
 )
 from pacbandits.verifier.rule import Findings, VerifiedRows, fewest_to_teach, follow_rule, learn_again, learn_policies
 from pacbandits.verifier.sums import read_rows
 from pacbandits.verifier.wealth import Wealth, least_rival_wealth, least_wealth, led_wealth, log_wealth
 
 ORDER_AGAIN = "rows count in the order of their contents, whatever their order in the file"
+PILOT_AGAIN = "rows of the pilot count in the order of their contents, whatever their order in its file"
 ORDER_TRUSTED = (
     "nobody chose the order of the rows in the file by their rewards: this certificate shuffled the numbers of rows, "
     "as earlier versions did; certify again, and the order of the file no longer matters"
@@ -171,7 +173,9 @@ def _recomputed(
         return Verdict(("rewards came late, and the log has no rounds that tell which were known when",), None), None
     if c.shuffled and log.repeats.max() > 1:
         return Verdict(("the log counts repeated interactions, which cannot be shuffled",), None), None
-    return _figures(c, arrange_rows(c, log), policies, model)
+    verdict, rows = _figures(c, arrange_rows(c, log), policies, model)
+    faults = tuple(wrong_pilot(c.pilot, log)) if verdict.good and c.pilot is not None else ()
+    return (Verdict(faults, None), None) if faults else (verdict, rows)
 
 
 def _with_rule(
@@ -186,6 +190,8 @@ def _with_rule(
         _prove_gains_again(c, rows, policies),
     )
     faults, checked, trusted = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
+    if c.pilot is not None and c.pilot.by_content:
+        checked = (*checked, PILOT_AGAIN)
     if c.by_content:
         checked = (*checked, ORDER_AGAIN)
     elif c.shuffled and says(c.remarks, COUNTED):  # their order followed from rows that the log lacks
@@ -303,7 +309,7 @@ class MemoryRows:
     )
 
     late = None
-    rounding = 0.0
+    rounding = row_rounding = 0.0
 
     @property
     def n_actions(self) -> int:

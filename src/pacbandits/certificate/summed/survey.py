@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -36,9 +36,9 @@ from pacbandits.certificate.summed.worth import SummedWeighing
 from pacbandits.certificate.survey import LaidOut
 from pacbandits.certificate.worth import Decided
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
-from pacbandits.engines.base import ask_together, count_blocks
+from pacbandits.engines.base import ask_together, count_blocks, source_of_metric
 from pacbandits.engines.local import CONTENT_DIGEST, BlockDigests, whole_digest
-from pacbandits.errors import InputError, plain
+from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
 from pacbandits.policies.summation import summing
@@ -326,6 +326,7 @@ def _bits(block: Log, rounds: IntArray) -> np.ndarray[tuple[int, int], np.dtype[
     """Return the bits (n, all) of rows: all columns as int64, with these rounds."""
     ids = () if block.contexts.ids is None else (block.contexts.ids[:, None],)
     least = () if block.least is None else (block.least.view(np.int64),)
+    metrics = () if block.metric_values is None else (np.ascontiguousarray(block.metric_values).view(np.int64),)
     return np.concatenate(
         [
             np.ascontiguousarray(block.contexts.features).view(np.int64),
@@ -336,6 +337,7 @@ def _bits(block: Log, rounds: IntArray) -> np.ndarray[tuple[int, int], np.dtype[
             block.repeats[:, None],
             *ids,
             *least,
+            *metrics,
         ],
         axis=1,
     )
@@ -344,8 +346,8 @@ def _bits(block: Log, rounds: IntArray) -> np.ndarray[tuple[int, int], np.dtype[
 def _log(bits: np.ndarray[tuple[int, int], np.dtype[np.int64]], head: Log) -> Log:
     n, d, actions, known = len(bits), head.contexts.n_features, head.n_actions, head.contexts
     widths = [d, 1, 1, actions, 1, 1, 0 if known.ids is None else 1, 0 if head.least is None else actions]
-    parts = np.split(bits, np.cumsum(widths)[:-1], axis=1)
-    features, action, reward, propensities, rounds, repeats, ids, least = (np.ascontiguousarray(one) for one in parts)
+    parts = (np.ascontiguousarray(one) for one in np.split(bits, np.cumsum(widths), axis=1))
+    features, action, reward, propensities, rounds, repeats, ids, least, metrics = parts
     contexts = Contexts(
         features=features.view(np.float64),
         names=known.names,
@@ -362,6 +364,7 @@ def _log(bits: np.ndarray[tuple[int, int], np.dtype[np.int64]], head: Log) -> Lo
         rounds=rounds[:, 0],
         repeats=repeats[:, 0],
         least=None if head.least is None else least.view(np.float64),
+        metric_values=None if head.metric_values is None else metrics.view(np.float64),
     )
 
 
@@ -389,6 +392,8 @@ class Surveyed:
     digest: of all rows.
     spared: the number of rows that only teach, if rows have no order.
     limits: the row limits of this survey.
+    settings: rounds and predictions of rows, by the reward model.
+    by_metric: the survey with a metric as the reward, by its name and the number that a ratio is tested at.
     """
 
     source: Source
@@ -402,6 +407,10 @@ class Surveyed:
     digest: str
     spared: int
     limits: RowLimits = LIMITS
+    settings: dict[str, ScoreSetting] = field(default_factory=dict[str, ScoreSetting], repr=False)
+    by_metric: dict[tuple[str, float | None], Surveyed] = field(
+        default_factory=dict[tuple[str, float | None], "Surveyed"], repr=False
+    )
 
     @property
     def rows(self) -> int:
@@ -433,9 +442,11 @@ class Surveyed:
 
     def setting(self, model: RewardModel) -> ScoreSetting:
         """Return rounds and predictions of rows with this reward model."""
-        return make_setting(
-            self.early, model, self.arrangement, learns=self.has_order, neighbours=self.limits.neighbours
-        )
+        if (key := str(model.to_json())) not in self.settings:
+            self.settings[key] = make_setting(
+                self.early, model, self.arrangement, learns=self.has_order, neighbours=self.limits.neighbours
+            )
+        return self.settings[key]
 
     def settling_round(self, spared: int) -> int | None:
         """Return the round from which on the leader of shuffled rows stays; None if rows are not shuffled."""
@@ -471,7 +482,18 @@ class Surveyed:
         return self.setting(model).predict(early.contexts, early.rounds, n_actions=early.n_actions)
 
     def for_metric(self, name: str, *, ratio: float | None = None) -> Surveyed:
-        raise InputError(f"guardrail on '{plain(name)}': guardrails need all rows in memory; leave out --engine")
+        if (name, ratio) not in self.by_metric:
+            early, watched = (rows.for_metric(name, ratio=ratio) for rows in (self.early, self.watched))
+            self.by_metric[name, ratio] = replace(
+                self,
+                source=source_of_metric(self.source, name, ratio=ratio),
+                facts=replace(self.facts, reward_range=early.reward_range),
+                early=early,
+                watched=watched,
+                settings={},
+                by_metric={},
+            )
+        return self.by_metric[name, ratio]
 
     def weigh(self, decided: Decided, stakes: Stakes, model: RewardModel) -> SummedWeighing:
         samples, setting = self.facts.samples, self.setting(model)

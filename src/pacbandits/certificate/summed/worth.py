@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pacbandits.arrays import BoolArray, FloatArray
+from pacbandits.arrays import FloatArray
 from pacbandits.certificate.certificate import CAP_SHARE
 from pacbandits.certificate.intervals import (
     GROUP_ROWS,
@@ -24,7 +25,6 @@ from pacbandits.certificate.intervals import (
     add_all_scores,
     rounding_of,
 )
-from pacbandits.certificate.ledger import LedgerRows
 from pacbandits.certificate.stakes import ExpertWealth, Stakes
 from pacbandits.certificate.summed.ledger import (
     ScoreSetting,
@@ -95,6 +95,7 @@ class BoundSums:
 
     centres (kinds, rounds): m for θ; that for −θ is −m.
     stakes (K, rounds): λ.
+    times: `Kind.times` of all gains; a card knows those of 1.
     bits: the fractional bits to which the log-wealth of each group of rows is rounded down; `REST_BITS` more are summed
         separately.
     """
@@ -104,6 +105,7 @@ class BoundSums:
     n_actions: int
     centres: FloatArray
     stakes: FloatArray
+    times: float
     bits: int
 
     def begin(self) -> Sums:
@@ -112,10 +114,15 @@ class BoundSums:
 
     def add(self, number: int, block: Log, sums: Sums) -> None:
         rows = self.setting.rows_of(number, block)
-        _add_bounds(rows, *self.decided.weights(block, rows.rounds), self.stakes, self.centres, self.bits, sums)
+        own, counted = self.decided.weights(block, rows.rounds)
+        wealth, rest, lost = (one.reshape(-1) for one in sums)
+        caps, slack, scale = _caps(self.stakes), rounding_of(self.n_actions), 2.0**self.bits
+        add_all_bounds(
+            rows, own, counted, self.stakes, caps, self.centres, self.times, slack, scale, wealth, rest, lost
+        )
 
     def can_use_card(self) -> bool:
-        return fits_on_card(self.n_actions, self.decided.policies)
+        return self.times == 1.0 and fits_on_card(self.n_actions, self.decided.policies)
 
     def add_on_card(self, stretch: Stretch, sums: tuple[Any, ...]) -> None:
         betting = Betting(
@@ -134,21 +141,6 @@ class BoundSums:
 def _caps(stakes: FloatArray) -> FloatArray:
     """Return the largest loss of each expert in a row, over its stake λ (K, rounds); ∞ where it stakes nothing."""
     return np.divide(CAP_SHARE, stakes, out=np.full(stakes.shape, np.inf), where=stakes > 0)
-
-
-def _add_bounds(
-    rows: LedgerRows,
-    own: FloatArray,
-    counted: BoolArray,
-    stakes: FloatArray,
-    centres: FloatArray,
-    bits: int,
-    sums: Sums,
-) -> None:
-    """Add the wealth of experts in these rows to the sums of `BoundSums`."""
-    wealth, rest, lost = (one.reshape(-1) for one in sums)
-    slack = rounding_of(own.shape[1])
-    add_all_bounds(rows, own, counted, stakes, _caps(stakes), centres, slack, 2.0**bits, wealth, rest, lost)
 
 
 def _wealth_of(sums: Sums, bits: int) -> FloatArray:
@@ -176,27 +168,47 @@ class SummedWeighing:
         samples: int,
     ) -> None:
         assert setting.early is not None
-        bets = stakes.bets
-        n_actions, bits = setting.early.n_actions, wealth_bits(samples) - SPARE_BITS
-        self._kinds = {kind: place for place, kind in enumerate(kinds_of(n_actions))}
-        asked = ScoreSums(setting, decided, n_actions, bits)
-        (found,) = engine.ask(source, asked, what="measuring how good the policy is")
-        # Earlier rounds as whole numbers: a centre must not depend on its own round, not even by rounding.
-        earlier = np.ldexp((np.cumsum(found, axis=1) - found).astype(np.float64), -bits)
-        scores, seen = np.ldexp(found.astype(np.float64), -bits), setting.arrangement.counts * decided.counted
-        rows = np.cumsum(seen) - seen
-        centres = np.divide(earlier, rows, out=np.zeros_like(scores), where=rows > 0).clip(-1.0, 1.0)
-        self._estimates = scores @ bets.units / (bets.units @ seen)
+        self._source, self._setting, self._decided, self._engine = source, setting, decided, engine
+        self._n_actions, self._bits = setting.early.n_actions, wealth_bits(samples) - SPARE_BITS
+        asked = ScoreSums(setting, decided, self._n_actions, self._bits)
+        (self._scores,) = engine.ask(source, asked, what="measuring how good the policy is")
+        bets, self._seen = stakes.bets, setting.arrangement.counts * decided.counted
+        self._units, self._shares = bets.units, np.array(stakes.shares)
         self._stakes = np.array([bets.stakes(expert) for expert in range(len(bets))])
-        self._shares = np.array(stakes.shares)
-        bounds = BoundSums(setting, decided, n_actions, centres, self._stakes, bits)
-        self._wealth = _wealth_of(engine.ask(source, bounds, what="bounding how good the policy is"), bits)
-        self._seen, self._centres = seen, centres
+        self._bounds: dict[float, tuple[FloatArray, FloatArray]] = {}  # centres and log-wealth, by `Kind.times`
 
     def wealth(self, kind: Kind, *, sign: float = 1.0) -> ExpertWealth:
-        place, side = self._kinds[kind], SIGNS.index(sign)
-        middles = sign * (self._stakes @ (self._seen * self._centres[place]))
-        return ExpertWealth(self._wealth[place, side] + middles, self._stakes @ self._seen, self._shares)
+        times, place = self._place(kind)
+        if times not in self._bounds:
+            self._bounds[times] = self._bound(times)
+        centres, wealth = self._bounds[times]
+        middles = sign * (self._stakes @ (self._seen * centres[place]))
+        return ExpertWealth(wealth[place, SIGNS.index(sign)] + middles, self._stakes @ self._seen, self._shares)
 
     def estimate(self, kind: Kind) -> float:
-        return float(self._estimates[self._kinds[kind]])
+        times, place = self._place(kind)
+        return float((self._scaled(self._scores, times) @ self._units / (self._units @ self._seen))[place])
+
+    def _place(self, kind: Kind) -> tuple[float, int]:
+        """Return the factor and the place of a kind; with a factor of 0 it is the policy alone."""
+        if kind.against is not None and kind.times == 0.0:
+            return 1.0, 0
+        times = 1.0 if kind.against is None else kind.times
+        return times, kinds_of(self._n_actions, times=times).index(kind)
+
+    def _bound(self, times: float) -> tuple[FloatArray, FloatArray]:
+        """Return the centres (kinds, rounds), and log-wealth (kinds, 2, K)."""
+        # Earlier rounds as whole numbers: a centre must not depend on its own round, not even by rounding.
+        earlier = self._scaled(np.cumsum(self._scores, axis=1) - self._scores, times)
+        rows = np.cumsum(self._seen) - self._seen
+        centres = np.divide(earlier, rows, out=np.zeros_like(earlier), where=rows > 0).clip(-1.0, 1.0)
+        asked = BoundSums(self._setting, self._decided, self._n_actions, centres, self._stakes, times, self._bits)
+        found = self._engine.ask(self._source, asked, what="bounding how good the policy is")
+        return centres, _wealth_of(found, self._bits)
+
+    def _scaled(self, sums: NDArray[np.int64], times: float) -> FloatArray:
+        """Return sums (kinds, rounds) in units of rewards, of kinds with this factor."""
+        out, actions = np.ldexp(sums.astype(np.float64), -self._bits), self._n_actions
+        if times != 1.0:
+            out[1 : actions + 1] = out[0] - times * out[actions + 1 :]
+        return out

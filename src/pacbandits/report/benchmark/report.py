@@ -16,6 +16,7 @@ from pacbandits.report.benchmark.figures import case_figure
 from pacbandits.report.benchmark.tables import (
     NONE,
     better_table,
+    chance_table,
     cost_table,
     facts_table,
     main_table,
@@ -23,6 +24,7 @@ from pacbandits.report.benchmark.tables import (
     ratio_table,
     result_table,
     show_stopping,
+    single_table,
     stopping_table,
 )
 from pacbandits.report.document import Block, Box, Code, Document, Figure, Kind, Note, Section, Table, Text
@@ -181,7 +183,7 @@ def answer(findings: BenchmarkFindings) -> list[str]:
         sentences.append(words + ".")
     if not verdicts:
         sentences.append(f"There is no {finished}case with certificates that {OURS} and others played.")
-    wrong, runs = _errors(findings)
+    wrong, runs = errors(findings)
     if runs:
         made = f"{count_of(runs, 'certificate')} that accepted{' so far' if lacking else ''}"
         sentences.append(f"Of {made}, {wrong} had a policy that is not within ε.")
@@ -191,14 +193,15 @@ def answer(findings: BenchmarkFindings) -> list[str]:
     return sentences
 
 
-def _errors(findings: BenchmarkFindings) -> tuple[int, int]:
+def errors(findings: BenchmarkFindings) -> tuple[int, int]:
+    """Return the number of certified policies that are not within ε, and of all that were certified."""
     made = [score.certified for one in findings.standings for score in one.scores if score.certified is not None]
     return sum(one.wrong for one in made), sum(one.stopped for one in made)
 
 
 def overview(findings: BenchmarkFindings) -> tuple[Table, ...]:
     """Return the tables over all cases."""
-    tables = [main_table(findings)]
+    tables = [main_table(findings), *(one for one in (chance_table(findings), single_table(findings)) if one.rows)]
     if any(one.row.certified for one in findings.standings):
         tables.append(ratio_table(findings, "certified"))
     tables += [ratio_table(findings, "oracle"), better_table(findings)]

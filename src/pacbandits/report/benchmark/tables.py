@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from pacbandits.algorithms import profile_of
-from pacbandits.benchmark.claims import TOLERATED_RATIO, BenchmarkFindings, ClaimVerdict
+from pacbandits.benchmark.claims import TOLERATED_RATIO, BenchmarkFindings, ClaimVerdict, mean_ratio
 from pacbandits.benchmark.standings import (
+    BASELINE,
     OURS,
     CaseStanding,
     IntervalEstimate,
@@ -16,8 +17,10 @@ from pacbandits.benchmark.standings import (
     Score,
     Stopped,
     Yardstick,
+    is_ours,
     share_interval,
 )
+from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
 from pacbandits.errors import InputError, one_line
 from pacbandits.report.document import Side, Table
 from pacbandits.report.numbers import show_bracket, show_number
@@ -118,7 +121,8 @@ Cells = tuple[str, ...]
 
 
 # Columns of text, which may wrap.
-WORDY = ("problem", "policies", "classes", "why", "commands", "best other", "knob")
+WORDY = ("problem", "policies", "classes", "why", "commands", "best other", "selected most often", "knob")
+MIXED = " †"  # after the name of a case
 
 
 def result_table(title: str, head: Cells, rows: tuple[Cells, ...], note: str = "") -> Table:
@@ -134,36 +138,119 @@ def main_table(findings: BenchmarkFindings, *, brief: bool = False) -> Table:
     """Return a row per case: ours, the best other, and our claim; brief: without most of the intervals."""
     return result_table(
         "Ours against the best of all others",
-        ("case", "ρ ratio", "coda", "best other", "takes", "coda / other", "by other seeds", "claim"),
+        ("case", "ρ ratio", "coda", "best other", "takes", "coda / other", "claim"),
         tuple(_main_cells(findings, one, brief=brief) for one in findings.standings),
         "Interactions until a policy within ε is proven, the median over seeds (90 % interval); where no certificates "
         "are made (◦), until 1 − δ of the seeds hold one. The best other has the best knob of its grid, chosen by the "
         "same runs; coda is played with its defaults alone. ρ ratio: uniform exploration's ρ over the optimum's. The "
         "claim: first where that is 2 or more, at most 1.1 times the best other elsewhere; “within chance” where the "
-        "interval of the ratio allows for both outcomes. The first of many is also the luckiest. By other seeds: the "
-        "same ratio, where half of the seeds choose the best other and the other half compare it with coda; it favours "
-        "coda, as few seeds often choose one that is not the best.",
+        f"interval of the ratio allows for both outcomes.{_mixed_words(findings)}",
     )
+
+
+def _mixed_words(findings: BenchmarkFindings) -> str:
+    mixed = sum(_may_be_mixed(findings, one) for one in findings.standings)
+    return (
+        f"{MIXED} In {mixed} of {len(findings.standings)} cases the class is large, and the policy that is certified "
+        "may be a mixture of several, for coda and for all others; the table of single policies has what one costs."
+        if mixed
+        else ""
+    )
+
+
+def _may_be_mixed(findings: BenchmarkFindings, one: CaseStanding) -> bool:
+    """Whether the certificates of a case may be of a mixture policy."""
+    facts = findings.facts.get(one.case)
+    return one.row.certified and facts is not None and facts.log_size >= MIN_NATS_WORTH_LEADING
 
 
 def _main_cells(findings: BenchmarkFindings, one: CaseStanding, *, brief: bool) -> Cells:
     yardstick, most = one.yardstick, one.row.most
-    lines = one.lines(yardstick)
-    ours = next((line.default or line.best for line in lines if line.entry == OURS), None)
-    other = next((line.best for line in lines if line.entry != OURS), None)
+    ours, other = _of(one, OURS), one.best_other(yardstick)
     facts, verdict = findings.facts.get(one.case), findings.verdict(one.case)
-    claimed = (NONE, NONE, NONE)
+    claimed = (NONE, NONE)
     if verdict is not None:
-        held_out = NONE if math.isnan(verdict.held_out) else f"{verdict.held_out:.2f}"
-        claimed = (show_ratio(verdict.ratio), held_out, f"{claim_words(verdict)}: {verdict_words(verdict)}")
+        claimed = (show_ratio(verdict.ratio), f"{claim_words(verdict)}: {verdict_words(verdict)}")
     return (
-        one.case + ("" if yardstick == "certified" else " ◦"),
+        one.case + ("" if yardstick == "certified" else " ◦") + (MIXED if _may_be_mixed(findings, one) else ""),
         NONE if facts is None else show_bracket_ratio(facts.uniform_over_best),
         show_score(ours, yardstick, most=most, brief=brief),
         NONE if other is None else other.spec,
         show_score(other, yardstick, most=most, brief=brief),
         *claimed,
     )
+
+
+def chance_table(findings: BenchmarkFindings) -> Table:
+    """Return the cases that coda wins and loses beyond chance, and the mean over cases."""
+    found = [(one, one.held_out) for one in findings.verdicts if one.held_out is not None]
+    rows: list[Cells] = [
+        (
+            one.case,
+            f"{len(one.ours.seeds)}",
+            f"{held_out.rivals}",
+            held_out.selected,
+            f"{one.ratio.value:.2f}",
+            show_ratio(held_out.ratio),
+            held_out.outcome,
+        )
+        for one, held_out in found
+    ]
+    known = [(one, held_out) for one, held_out in found if 0 < held_out.ratio.value < math.inf]
+    if known:
+        counts = [sum(held_out.outcome == name for _, held_out in found) for name in ("won", "level", "lost")]
+        same = [math.log(one.ratio.value) for one, _ in known if 0 < one.ratio.value < math.inf]
+        rows.append(
+            (
+                f"geometric mean of {len(known)}",
+                "",
+                "",
+                "",
+                f"{math.exp(sum(same) / len(same)):.2f}" if same else NONE,
+                show_ratio(mean_ratio([held_out for _, held_out in known])),
+                "{} won, {} level, {} lost".format(*counts),
+            )
+        )
+    return result_table(
+        "Cases won beyond chance",
+        ("case", "seeds", "others", "selected most often", "by the same seeds", "by other seeds", "coda"),
+        tuple(rows),
+        "coda's median over that of the best other. By the same seeds: the best is the smallest of all medians, and "
+        "the first of many is also the luckiest, which favours the others. By other seeds (95 % interval): the runs "
+        "of each algorithm are split into two halves, one half selects the best other and its knob, the other half "
+        "compares it with coda, and the halves change places; the interval is by a bootstrap of the runs of both. "
+        "It favours coda a little, as half of the seeds may select one that is not the best. Won and lost: "
+        "the whole interval is below or above 1. Others: algorithms with their knobs that have at least half as many "
+        "runs as coda; those that were clearly behind after a few seeds have fewer.",
+    )
+
+
+def single_table(findings: BenchmarkFindings) -> Table:
+    """Return the price of a single policy on the cases in which a mixture policy may be certified."""
+    rows: list[Cells] = []
+    for one in (one for one in findings.standings if _may_be_mixed(findings, one)):
+        pairs = [(_of(one, name), _of(one, f"{name} single")) for name in (OURS, BASELINE)]
+        cells: list[str] = []
+        for either, single in pairs:
+            cells += [show_score(score, "certified", most=one.row.most) for score in (either, single)]
+        (ours, ours_single), (_, even_single) = pairs
+        if ours_single is not None:
+            ratios = ((ours_single, ours), (ours_single, even_single))
+            rows.append((one.case, *cells, *(_over(a, b) for a, b in ratios)))
+    return result_table(
+        "A single policy, where a mixture may be certified",
+        ("case", "coda", "coda, single", "uniform", "uniform, single", "single / mixture", "coda / uniform, single"),
+        tuple(rows),
+        "As above, on the cases whose class is large: there the default certifies a mixture of policies if that is "
+        "proven sooner. Single: coda and uniform with answer=single, which certify one policy. In the other cases the "
+        "certified policy is a single one anyway. The other algorithms are certified by default alone.",
+    )
+
+
+def _over(a: Score | None, b: Score | None) -> str:
+    if a is None or b is None or not math.isfinite(a.by("certified")) or not math.isfinite(b.by("certified")):
+        return NONE
+    return f"{a.by('certified') / b.by('certified'):.2f}"
 
 
 def ratio_table(findings: BenchmarkFindings, yardstick: Yardstick) -> Table:
@@ -175,7 +262,8 @@ def ratio_table(findings: BenchmarkFindings, yardstick: Yardstick) -> Table:
         f"All cases: {TITLES[yardstick]}, as multiples of the first",
         ("algorithm", *(one.case for one in shown)),
         (*rows, least),
-        "Default, then the best knob where that differs. “> 5” is: not within all that was played, five times what the "
+        "Default, then the best knob where that differs. An algorithm that was clearly behind on a case after two or "
+        "more seeds played no more of them there. “> 5” is: not within all that was played, five times what the "
         "first took; of those whose rounds are long (rage, rage-free, coda-paper, planner-sampler) the next one would "
         "have passed that, and was not begun. “no” is: it refuses the case.",
     )
@@ -203,7 +291,7 @@ def _times(score: Score, yardstick: Yardstick, *, least: float, most: int) -> st
 
 
 def _least_samples(one: CaseStanding, yardstick: Yardstick) -> float:
-    return min(score.by(yardstick) for score in one.scores)
+    return min(score.by(yardstick) for score in one.played_enough)
 
 
 def _least(one: CaseStanding, yardstick: Yardstick) -> str:
@@ -335,7 +423,7 @@ def better_table(findings: BenchmarkFindings) -> Table:
     rows: list[Cells] = []
     for entry in findings.entries:
         both = [(a, b, one) for one in findings.standings if (a := _of(one, entry)) and (b := _of(one, OURS))]
-        if entry == OURS or not both:
+        if is_ours(entry) or not both:
             continue
         cells = (
             _compared((a.by("certified"), b.by("certified")) for a, b, one in both if one.row.certified),

@@ -125,6 +125,8 @@ def _numbers(status: JsonView) -> Iterable[Number]:
         yield Number("Proven within", near, f"goal {show_short(status.number('epsilon'))}")
     holdout = status.count("holdout_assigned")
     extra = f"and {holdout:,} held out" if holdout else "assigned so far"
+    if (pilot := status.count("pilot")) > 0:
+        extra = f"{pilot:,} of them of the pilot"
     yield Number("People", f"{status.count('assigned'):,}", extra)
     yield Number("Rewards in", f"{rewards.count('in'):,}", f"{rewards.count('awaited'):,} pending")
     begun, now = status.time("created"), status.time("now")
