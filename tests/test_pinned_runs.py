@@ -1,8 +1,9 @@
 """The same seeds give the same samples and the same certificates as they did before the code was moved into its wings.
 
 `pinned_runs.json` was written by the version before that (0.1.0); the runs of `coda` and `uniform` were written anew
-when leaders took the place of names, and designs, their prices and reward models changed, those of `rage-free` and
-`coda-paper` on the hard problem when rounds came to end with one policy left, and those of `coda-oracle` when it came.
+when leaders took the place of names, and designs, their prices and reward models changed, those of `coda` also when
+explorations came to be compared by draws, those of `rage-free` and `coda-paper` on the hard problem when rounds came to
+end with one policy left, and those of `coda-oracle` when it came.
 Samples, rounds, policies, words and claims are the same to the letter. Figures are the same to what an algorithm
 promises: processors and packages differ in the last digit of a sum, and the last digit of a gap moves a propensity of
 a design, which is solved to a tolerance, by up to 1e-5. What is computed of such a log moves by a few times that (by

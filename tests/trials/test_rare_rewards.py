@@ -10,8 +10,7 @@ from pacbandits.policies.trees import Trees
 from pacbandits.problems.scenarios import Outcome, Scenario
 from pacbandits.records import Contexts
 from pacbandits.simulation import run
-from pacbandits.trials import coda
-from pacbandits.trials.coda import Coda, price_for_bets, skewed_variances, variances
+from pacbandits.trials.coda import price_for_bets, skewed_variances, variances
 
 RARE, COMMON = Outcome(0.065), Outcome(0.5)
 
@@ -76,29 +75,6 @@ def test_prices_rise_by_what_rare_rewards_of_rarely_played_actions_cost(outcome)
             assert price == pytest.approx(plain)  # variances tell enough of rewards that are not rare
         elif played is seldom:
             assert price > 1.2 * plain
-
-
-@pytest.mark.parametrize("outcome", [RARE, COMMON])
-def test_a_design_that_rare_rewards_make_costly_is_played_more_evenly_if_that_is_cheaper(monkeypatch, outcome):
-    explored, explore_with = [], coda.explore_with
-
-    def watched(*arguments):
-        explored.append(explore_with(*arguments))
-        return explored[-1]
-
-    monkeypatch.setattr(coda, "explore_with", watched)
-    monkeypatch.setattr(coda, "MIN_PRICE_ADVANTAGE", 0.0)  # uniform exploration is never taken
-    problem, trial = problem_of(outcome), Coda(0.06, 0.05)
-    start = trial.start(problem.policies, problem.population)
-    assert start.leaders is None
-    plan = trial.design(start)
-    log = problem.interact(plan.sampler, samples=plan.samples, rng=np.random.default_rng(1))
-    taken = trial.explore(trial.absorb(start, plan, log))
-    assert len(explored) == (3 if outcome is RARE else 1)
-    assert taken.price == min(one.price for one in explored)
-    if outcome is RARE:
-        shares = [one.sampler.design.even_share for one in explored]
-        assert shares == [0.0, *coda.TEMPERING_SHARES]
 
 
 @pytest.mark.slow

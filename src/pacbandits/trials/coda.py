@@ -4,11 +4,13 @@ Each round's propensities solve the ratio form for the gaps estimated so far,
 
     min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's estimate of each action's reward variance,
 
-through the class's oracles, with the probability floor inside. Estimated gaps are reduced by their error, and a design
-is mixed with uniform exploration in proportion to that error (`even_share`): a design that fits noise does worse than
-uniform exploration. The slope a is below 1 for another reason: to refute a policy, the data must show a gap that chance
-alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q is the
-luckiest there. A design whose price is still not below that of uniform exploration is not played.
+through the class's oracles, with the probability floor inside and estimated gaps reduced by their error. The slope a is
+below 1 for another reason: to refute a policy, the data must show a gap that chance alone would not, for the unluckiest
+of many policies of that gap; near the best policy that costs nothing, as q is the luckiest there.
+
+A design is fitted to the gaps that it is made for, and by these gaps it always seems better than it is. So the design,
+uniform exploration and mixtures of both are compared by draws of what the data leave possible (`Draws`): what takes the
+fewest people on average over the draws is played, and bets are scaled by what it saves there.
 
 There is no theorem on its samples (docs/certificates.md): the certificate is valid whenever it stops, and the floor
 keeps every V within 1/floor times that of uniform exploration.
@@ -25,7 +27,9 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Ledger
+from pacbandits.certificate.certificate import MAX_STAKE
 from pacbandits.checks import number, positive, settle
+from pacbandits.confidence import best_threshold, certificate_threshold
 from pacbandits.design import (
     DesignTask,
     Shifted,
@@ -34,12 +38,14 @@ from pacbandits.design import (
     solve_by_pricing,
     solve_enumerated,
 )
+from pacbandits.design.weights import Objective
 from pacbandits.options import About
-from pacbandits.policies.base import CountedClass, PolicyClass
-from pacbandits.policies.finite import sum_by_id
+from pacbandits.policies.base import CountedClass, PolicyClass, total
+from pacbandits.policies.finite import sum_by_id, sum_scores
 from pacbandits.progress import Progress
 from pacbandits.records import Contexts, Design, Policy, Sampler, likeliest
 from pacbandits.rewards import FiguresById, FittedModel, predict_once
+from pacbandits.rewards.base import half_of
 from pacbandits.trials.protocol import Profile, Setting
 from pacbandits.trials.trial import (
     DEFAULT_GROWTH,
@@ -61,9 +67,6 @@ MIN_DESIGN_PRICE = 1.0  # lower bound; the price would be 0 where all policies a
 COUNTED_GAP_SHARE = 0.6  # share of a gap that a design relies on
 GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # standard errors subtracted from gaps
 TYPICAL_ERROR_IN_EPSILONS = 1.5  # error of the gaps of relevant policies, in multiples of ε, before there are data
-# Share of uniform exploration per unit of relative gap error, for a design that seems twice as cheap as uniform
-# exploration; exponent by which it falls with the saving; and its upper bound.
-HEDGED_ERROR_SHARE, HEDGE_EXPONENT, MAX_EVEN_SHARE = 0.6, 1.5, 0.8
 # Rewards with a mean below the first are rare: bets lose more to them than variances say. The price then accounts for
 # that by fixed-point iteration, with at most the second number of steps, until its logarithm changes by less than the
 # third. For other rewards variances suffice, and a model fitted to little data takes some of them for rare.
@@ -191,20 +194,6 @@ def gap_task(
     )
 
 
-def even_share(*, error: float, advantage: float) -> float:
-    """Return κ, the share of uniform exploration in a design: larger the larger gaps' error and the smaller the saving.
-
-    A design relies on gaps where it plays an action rarely, and a wrong gap costs without bound; mixed with a share κ
-    of uniform exploration it costs at most 1/κ times that, and at most 1/(1 − κ) times the design itself. A design
-    that saves little, as where every action is best in some context, risks more than it can gain.
-
-    error: the largest relative error of a gap. advantage: the price of uniform exploration over that of the design.
-    """
-    if advantage <= 1:
-        return MAX_EVEN_SHARE
-    return min(HEDGED_ERROR_SHARE * error / (advantage - 1.0) ** HEDGE_EXPONENT, MAX_EVEN_SHARE)
-
-
 def heaviest(design: Design, *, most: int) -> tuple[Policy, ...]:
     """Return up to `most` policies of a design's support, by falling weight."""
     order: IntArray = np.argsort(-design.weights, kind="stable")
@@ -282,22 +271,245 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
     return Exploration(sampler, price, state.informed_samples, oracle_calls=calls)
 
 
-# For a small class, a design is played if its price is this many times below that of uniform exploration, and mixed
-# with it only if rewards are rare: there are few policies to be wrong about, and a uniform share would cost more than a
-# wrong gap does.
-MIN_PRICE_ADVANTAGE = 1.5
+# What the data leave possible: draws of the truth, and the people that an exploration would take if each were true.
+#
+# - Mean rewards are those of the model, plus or minus half of the difference between fits to two random halves of the
+#   data. These err independently, each with twice the variance of the fit to all data: half of their difference has the
+#   size of that fit's error, and its shape over contexts and actions.
+# - What the model misses of the gaps of policies is added as far as it is more than chance. Let D be what the doubly
+#   robust estimate of a policy's gap adds to the model's, and v its variance. If what the model misses has variance τ²,
+#   D² is v + τ² on average, and s = τ²/(v + τ²) of D is real, up to an error of variance s·v. The average of D²/v over
+#   policies that the data did not choose gives s: about 0 if the model follows the rewards, near 1 if it does not.
+# - A trial is played to its end: after n people an estimated gap is off by chance, normally with variance V/n, by the
+#   same normal numbers for every exploration. It ends with the first n at which bets of the best scale refute every
+#   policy, the unluckiest too.
+#
+# An exploration that spares an action which only seems bad is dear in some of the draws. One that plays an action
+# rarely lets policies on it seem good by chance, and loses much to its rare rewards (`skewed_variances`).
+EVEN_SHARES = (0.0, 0.25, 0.5)  # of uniform exploration in the mixtures that are compared
+SPLITS = 2  # of the data into halves; each gives two draws
+UNCHOSEN_POLICIES = 8  # drawn from a class that cannot be listed, to tell what a model misses from chance
+MAX_COMPARED_POLICIES = 500  # of a list: those that would take most people alone
+MIN_PEOPLE, MAX_PEOPLE, PEOPLE_HALVINGS = 20.0, 3e6, 10  # of the search for the end of a trial
+SCALE_STEPS = 24  # of the grid on which the scale of bets is searched
+MAX_SEARCH_ROUNDS = 10  # of the search for the unluckiest policy, by an oracle
+MAX_MISSING_SHARE = 0.1  # of the log-wealth that refutes a policy, where that search may stop
+MIN_PRICED_PROPENSITY, MIN_STAKE, DRAWS_SEED = 1e-6, 1e-5, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One of the truths that the data leave possible, on n contexts.
+
+    means (n, A): of rewards.
+    best (n,): the actions of the best policy.
+    gaps (n, A): scores that sum to a policy's gap.
+    luck (n, A), luck_of_contexts (n,): standard normal, of the rewards to come and of who comes.
+    """
+
+    means: FloatArray
+    best: IntArray
+    gaps: FloatArray
+    luck: FloatArray
+    luck_of_contexts: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws of what the data leave possible.
+
+    policies: the class; it counts the calls of its oracles.
+    contexts: the n contexts of a design task.
+    noise (n, A): of rewards.
+    epsilon: the difference to resolve.
+    multipliers (K,): of the experts' stakes.
+    nats: the log-wealth that refutes a policy.
+    draws: the draws.
+    found: actions (n,) of policies that were the unluckiest under some exploration, if the class cannot be listed.
+    """
+
+    policies: CountedClass
+    contexts: Contexts
+    noise: FloatArray
+    epsilon: float
+    multipliers: FloatArray
+    nats: float
+    draws: tuple[Draw, ...]
+    found: dict[bytes, IntArray] = field(default_factory=dict[bytes, IntArray])
+
+    @classmethod
+    def of(cls, trial: Trial, state: TrialState, findings: Findings) -> Draws:
+        """Return draws of what the data of a trial leave possible."""
+        seen, where, *_ = findings.measured
+        policies, n, rng = CountedClass(state.policies), len(seen), np.random.default_rng(DRAWS_SEED)
+        means, weights, samples = findings.fitted.predict(seen), seen.weights[:, None], findings.ledger.samples
+        missed, squares = (sum_by_id(where, scores, n=n) for scores in missed_scores(findings))
+        if policies.lists_policies:
+            unchosen = np.asarray(policies.actions(seen))
+        else:
+            scores = (np.sqrt(weights) * rng.standard_normal(means.shape) for _ in range(UNCHOSEN_POLICIES))
+            unchosen = np.array([policies.argmax(seen, one)(seen) for one in scores])
+        best = policies.argmax(seen, weights * means)(seen)
+        share = share_beyond_chance(missed, squares, best, unchosen.astype(np.int64))
+        noise = variances(means) * noise_share(findings.ledger)
+        played = np.maximum(mixture(state.played, seen), MIN_PRICED_PROPENSITY)
+        error = np.sqrt(share * weights * noise / (samples * played))
+        errors = [_fit_error(state, seen, rng) for _ in range(SPLITS)]
+        draws: list[Draw] = []
+        for off in (sign * one for one in errors for sign in (1.0, -1.0)):
+            possible = np.clip(means + off, 0.0, 1.0)
+            values = weights * possible + share * missed + error * rng.standard_normal(means.shape)
+            first = policies.argmax(seen, values)(seen)
+            gaps = values[np.arange(n), first][:, None] - values
+            draws.append(Draw(possible, first, gaps, rng.standard_normal(means.shape), rng.standard_normal(n)))
+        size = 0.0 if state.leaders is not None else policies.log_size
+        threshold = best_threshold if trial.epsilon == 0 else certificate_threshold
+        nats, multipliers = threshold(log_size=size, delta=trial.delta), np.array(trial.multipliers(state))
+        return cls(policies, seen, noise, trial.accuracy(state), multipliers, nats, tuple(draws))
+
+    def people(self, sampler: Sampler, *, price: float) -> float:
+        """Return the number of people that an exploration takes: the geometric mean over the draws.
+
+        price: of uniform exploration, for stakes.
+        """
+        p = np.maximum(sampler.propensities(self.contexts), MIN_PRICED_PROPENSITY)
+        stakes = float(self.multipliers.mean()) / (price * self.epsilon * p)
+        return math.exp(float(np.mean([math.log(self._people_in(one, p, stakes)) for one in self.draws])))
+
+    def _people_in(self, draw: Draw, p: FloatArray, stakes: FloatArray) -> float:
+        """Return the number of people in one draw; p, stakes (n, A): probabilities, and stakes over these."""
+        rows, weights, spread = np.arange(len(self.contexts)), self.contexts.weights[:, None], None
+        noise = self.noise * skewed_variances(draw.means, stakes) / variances(draw.means)
+        chance = np.sqrt(weights * noise / p) * draw.luck
+        luck = chance[rows, draw.best][:, None] - chance
+        if self.contexts.n_features:
+            apart = draw.means - draw.means[rows, draw.best][:, None]
+            spread = weights * apart**2
+            luck -= np.sqrt(weights) * apart * draw.luck_of_contexts[:, None]
+        luck[rows, draw.best] = 0.0
+        costs = Objective(draw.best.astype(np.int64), self.contexts.weights, noise, spread=spread).costs(p)
+        if self.policies.lists_policies:
+            table = np.ascontiguousarray(self.policies.actions(self.contexts))
+            return self._end(*(sum_scores(table, scores) for scores in (draw.gaps, costs, luck)))[0]
+        return self._search(draw.gaps, costs, luck)
+
+    def _search(self, gaps: FloatArray, costs: FloatArray, luck: FloatArray) -> float:
+        """Return the same through an oracle; gaps, costs, luck (n, A): scores of a policy's gap, variance and luck."""
+        wanted, parts = costs, (gaps, costs, luck)
+        people, stake = self._end_of_found(parts) if self.found else (MIN_PEOPLE, 0.0)
+        for _ in range(MAX_SEARCH_ROUNDS):
+            root = math.sqrt(people)
+            if stake > 0:
+                wanted = 0.5 * stake * costs - gaps - luck / root
+            worst = self.policies.argmax(self.contexts, wanted)(self.contexts).astype(np.int64)
+            gap, variance, lucky = (total(scores, worst) for scores in parts)
+            wealth = people * stake * (self.epsilon + gap + lucky / root - 0.5 * stake * variance)
+            enough = stake > 0 and wealth >= (1.0 - MAX_MISSING_SHARE) * self.nats
+            if enough or worst.tobytes() in self.found:
+                break
+            self.found[worst.tobytes()] = worst
+            people, stake = self._end_of_found(parts)
+        return people
+
+    def _end_of_found(self, parts: tuple[FloatArray, ...]) -> tuple[float, float]:
+        table = np.array(list(self.found.values()))
+        return self._end(*(sum_scores(table, scores) for scores in parts))
+
+    def _end(self, gaps: FloatArray, variances: FloatArray, luck: FloatArray) -> tuple[float, float]:
+        """Return the number of people at which bets of the best scale refute policies (N,), and the best stake."""
+        alone = (np.sqrt(2.0 * self.nats * variances) - luck) / (self.epsilon + np.maximum(gaps, 0.0))
+        order: IntArray = np.argsort(-alone, kind="stable")
+        kept = order[variances[order] > 0][:MAX_COMPARED_POLICIES]
+        if not len(kept):
+            return MIN_PEOPLE, 0.0
+        known = gaps[kept], variances[kept], luck[kept]
+        low, high = math.log(MIN_PEOPLE), math.log(MAX_PEOPLE)
+        for _ in range(PEOPLE_HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self._best_scale(math.exp(middle), *known)[0] >= self.nats else (middle, high)
+        (below, _), (above, stake) = (self._best_scale(math.exp(end), *known) for end in (low, high))
+        share = min(max((self.nats - below) / (above - below), 0.0), 1.0) if above > below else 1.0
+        return math.exp(low + share * (high - low)), stake
+
+    def _best_scale(
+        self, people: float, gaps: FloatArray, variances: FloatArray, luck: FloatArray
+    ) -> tuple[float, float]:
+        """Return the largest log-wealth against the least refuted policy, over scales, and the best expert's stake."""
+        edges = self.epsilon + gaps + luck / math.sqrt(people)
+        suited = np.clip(edges / variances, MIN_STAKE, MAX_STAKE)
+        low, high = math.log(suited.min() / 2.0), math.log(min(2.0 * suited.max(), MAX_STAKE))
+        scales: FloatArray = np.exp(np.linspace(low, high, SCALE_STEPS))
+        stakes = scales[:, None, None] * self.multipliers[:, None]
+        wealths = people * stakes * (edges - 0.5 * stakes * variances)
+        least = np.logaddexp.reduce(wealths, axis=1).min(axis=1) - math.log(len(self.multipliers))
+        best = int(least.argmax())
+        expert = int(wealths[best].min(axis=1).argmax())
+        return float(least[best]), float(stakes[best, expert, 0])
+
+
+def _fit_error(state: TrialState, contexts: Contexts, rng: np.random.Generator) -> FloatArray:
+    """Return an error (n, A) of the model's fit: half of the difference between fits to two halves of the data.
+
+    Interactions are drawn into halves, or units. 0 for contexts that cannot occur.
+    """
+    log = state.informed
+    assert log is not None
+    heads = rng.binomial(log.repeats, 0.5) if log.units is None else half_of(log).astype(np.int64)
+    halves = [(log.take(np.flatnonzero(some)), some[some > 0]) for some in (heads, log.repeats - heads) if some.any()]
+    out, occur = np.zeros((len(contexts), log.n_actions)), contexts.weights > 0
+    if len(halves) == 2:
+        fits = [state.model.fit(replace(part, repeats=repeats)) for part, repeats in halves]
+        first, second = (fitted.predict(contexts.only(occur)) for fitted in fits)
+        out[occur] = 0.5 * (first - second)
+    return out
+
+
+def missed_scores(findings: Findings) -> tuple[FloatArray, FloatArray]:
+    """Return what the model misses of actions' values, by the data: scores (m, A) on the ledger's contexts.
+
+    They sum to what the doubly robust estimate of a policy's value adds to the model's, and to its squared error.
+    """
+    rows, shape = findings.ledger.rows, findings.mixed.shape
+    context = np.repeat(np.arange(len(findings.mixed)), np.diff(rows.starts))
+    guesses = rows.predictions[np.arange(len(context)), rows.actions]
+    off = (rows.rewards - guesses) / (findings.ledger.samples * findings.mixed[context, rows.actions])
+    cells = context * shape[1] + rows.actions
+    sums = (np.bincount(cells, weights=rows.repeats * off**power, minlength=shape[0] * shape[1]) for power in (1, 2))
+    first, second = (one.astype(np.float64).reshape(shape) for one in sums)
+    return first, second
+
+
+def share_beyond_chance(missed: FloatArray, squares: FloatArray, best: IntArray, policies: IntArray) -> float:
+    """Return s, the share of what a model seems to miss of policies' gaps that is more than chance.
+
+    missed, squares (n, A): as `missed_scores` gives. best (n,): the actions that gaps are measured from.
+    policies (K, n): the actions of policies that the data did not choose.
+    """
+    rows = np.arange(len(best))
+    differences, errors = missed - missed[rows, best][:, None], squares + squares[rows, best][:, None]
+    errors[rows, best] = 0.0
+    table = np.ascontiguousarray(policies)
+    seemed, chance = sum_scores(table, differences), sum_scores(table, errors)
+    known = chance > 0
+    ratio = float((seemed[known] ** 2 / chance[known]).mean()) if known.any() else 0.0
+    return max(0.0, 1.0 - 1.0 / ratio) if ratio > 0 else 0.0
+
+
+def noise_share(ledger: Ledger) -> float:
+    """Return the noise of rewards as a share of the variance that designs assume, at most 1; rare rewards have less."""
+    rows = ledger.rows
+    at = np.arange(len(rows.actions))
+    taken = variances(rows.predictions)[at, rows.actions]
+    found = (rows.rewards - rows.predictions[at, rows.actions]) ** 2
+    return min(1.0, float((rows.repeats * found).sum() / (rows.repeats * taken).sum()))
+
+
 DEFAULT_FLOOR_SHARE = 0.2  # minimum probability of an action, as a share of uniform exploration
 DEFAULT_PRECISION = 0.1  # the relative gap to which designs are solved through oracles
 # For a large class: tolerance of a design as a share of the relative error of gaps, and its upper bound.
 LOOSENED_ERROR_SHARE, MAX_LOOSENED = 0.3, 0.6
 LISTED_PRECISION = 0.01  # the relative gap to which designs are solved over a list
 MAX_PRICING_ROUNDS, MAX_PRICING_ROUNDS_INEXACT = 25, 8  # of one design; fewer with an oracle that is not exact
-# For a small class: ratio of a design's price to its price by variances above which it is mixed, and the shares tried.
-COSTLY_DESIGN, TEMPERING_SHARES = 1.1, (0.3, 0.6)
-# For a large class: the exponent that shrinks a design's estimated saving. A design is priced by the gaps it was fitted
-# to, and stakes by that price would be too large. By the truth, an estimated saving of 1.35 to 2.1 times over uniform
-# exploration is 1.2 to 1.7 times (trees on digits, and on 1,000 contexts with 8 actions), about the square root.
-BELIEVED_SAVING = 0.5
 COMPARING_EVEN_SHARE = 0.5  # of uniform exploration in the comparison of a leader with control
 MAX_POOLED_POLICIES = 200  # the heaviest of one design, from which the next starts
 
@@ -384,11 +596,11 @@ class Coda(Trial):
         # The gap of a policy is known to about √(V/n), and the price of the exploration is the largest V/d² of any
         # policy: so the largest error, relative to the difference to resolve, is √(price/n).
         error = math.sqrt(findings.price / state.informed_samples)
-        task, led, listed = cautious, state.leaders is not None, state.policies.lists_policies
+        listed = state.policies.lists_policies
         if listed:
             solution, calls = solve_enumerated(cautious, tolerance=LISTED_PRECISION), 0
         else:
-            looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if led else 0.0
+            looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if state.leaders is not None else 0.0
             counted = CountedClass(state.policies)
             solution = solve_by_pricing(
                 cautious,
@@ -399,23 +611,18 @@ class Coda(Trial):
                 progress=progress,
             )
             calls = counted.calls
-        if led:
-            task = gap_task(findings, state.policies, **options, standard_errors=0.0)
-        even = explore_uniformly(state, task)
-        designed = explore_with(state, task, NoisyDesign(solution.design, fitted))
-        calls += designed.oracle_calls + even.oracle_calls
-        if led:
-            share = even_share(error=error, advantage=even.price / designed.price)
-            designed = explore_with(state, task, NoisyDesign(replace(solution.design, even_share=share), fitted))
-            designed = replace(designed, price=believed_price(designed.price, even=even.price))
-            calls += designed.oracle_calls
-        else:
-            designed, more = _tempered(state, task, designed, solution.design, fitted)
-            calls += more
-        if even.price <= (1.0 if led else MIN_PRICE_ADVANTAGE) * designed.price:
+        even = explore_uniformly(state, gap_task(findings, state.policies, **options, standard_errors=0.0))
+        draws = Draws.of(self, state, findings)
+        designs = [NoisyDesign(replace(solution.design, even_share=share), fitted) for share in EVEN_SHARES]
+        people = [draws.people(one, price=even.price) for one in (even.sampler, *designs)]
+        calls += even.oracle_calls + draws.policies.calls
+        best = int(np.argmin(people))
+        if best == 0:
             return replace(even, oracle_calls=calls)
+        # A design is believed to save what it saves in the draws.
+        price = max(even.price * people[best] / people[0], MIN_DESIGN_PRICE)
         pool = () if listed else heaviest(solution.design, most=MAX_POOLED_POLICIES)
-        return replace(designed, pool=pool, oracle_calls=calls)
+        return Exploration(designs[best - 1], price, state.informed_samples, pool=pool, oracle_calls=calls)
 
     def _compare_with_control(self, state: TrialState) -> Exploration:
         """Return the design for the gain of the leader over control: both alike where they differ, half of it uniform.
@@ -431,29 +638,6 @@ class Coda(Trial):
             return state.current
         design = Design((self._control(state.policies),), np.ones(1), leader, even_share=COMPARING_EVEN_SHARE)
         return Exploration(design, state.current.price, state.informed_samples)
-
-
-def believed_price(price: float, *, even: float) -> float:
-    """Return the shrunk price of a design of a large class; price: its estimate; even: that of uniform exploration."""
-    return even * (price / even) ** BELIEVED_SAVING if price < even else price
-
-
-def _tempered(
-    state: TrialState, task: DesignTask, designed: Exploration, design: Design, fitted: FittedModel
-) -> tuple[Exploration, int]:
-    """Return the cheapest of a design and its mixtures with uniform exploration, if rare rewards make it costly.
-
-    A design is solved by variances, and plays some actions so rarely that one of their rare rewards ruins a bet. Also
-    return the oracle calls it took.
-    """
-    plain = price_propensities(task, designed.sampler.propensities(task.contexts))
-    if designed.price <= COSTLY_DESIGN * plain.upper:
-        return designed, plain.oracle_calls
-    mixed = [
-        explore_with(state, task, NoisyDesign(replace(design, even_share=share), fitted)) for share in TEMPERING_SHARES
-    ]
-    calls = plain.oracle_calls + sum(one.oracle_calls for one in mixed)
-    return min((designed, *mixed), key=lambda one: one.price), calls
 
 
 # The uniform randomised trial, with the same certificate as `coda`.

@@ -24,7 +24,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.records import Log, check_log, likeliest
 from pacbandits.rewards import RewardModel, check_model, model_from_json
-from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE, MIN_DESIGN_PRICE, Findings, gap_task, variances
+from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE, MIN_DESIGN_PRICE, Findings, gap_task, noise_share
 
 MAX_ROWS_LOOKED_AT = 20_000  # a sample of this size estimates prices well enough
 # Exponent of rows in 1/ε: 1.4 to 2.0 in tests of 2 to 10 actions, reward rates 0.5 % to 50 %, 3,000 to 30,000 rows.
@@ -89,7 +89,7 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     # An action that was never possible would have infinite cost; a small probability is as good.
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
     best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
-    nats = 2.0 * missing * _noise_share(ledger)
+    nats = 2.0 * missing * noise_share(ledger)
     return Outlook(max(nats * same, to_move), max(nats * best, to_move))
 
 
@@ -128,15 +128,6 @@ def _sampled(log: Log) -> Log:
     if len(log) <= MAX_ROWS_LOOKED_AT:
         return log
     return log.take(np.linspace(0, len(log) - 1, MAX_ROWS_LOOKED_AT).astype(np.int64))
-
-
-def _noise_share(ledger: Ledger) -> float:
-    """Return the noise of rewards as a share of the variance that designs assume, at most 1; rare rewards have less."""
-    rows = ledger.rows
-    at = np.arange(len(rows.actions))
-    taken = variances(rows.predictions)[at, rows.actions]
-    found = (rows.rewards - rows.predictions[at, rows.actions]) ** 2
-    return min(1.0, float((rows.repeats * found).sum() / (rows.repeats * taken).sum()))
 
 
 def _mixture(log: Log, ledger: Ledger) -> FloatArray:
