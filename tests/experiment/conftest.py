@@ -17,7 +17,7 @@ def finished(tmp_path_factory):
     """The folder of an export, the experiment, its certificate, which has leaders, and a head noted down meanwhile."""
     folder = tmp_path_factory.mktemp("sealed")
     late = LateRule("window", window_seconds=86400 * 1.5)
-    options = {"epsilon": 0.17, "holdout": 0.05, "late": late, "policies": "trees:depth=2"}
+    options = {"epsilon": 0.18, "holdout": 0.05, "late": late, "policies": "trees:depth=2"}
     hooks = (Webhook("https://example.org/hook", secret="env:HOOK_SECRET"),)
     played = Played(folder / "e.db", options, webhooks=hooks)
     played.day(NOTED_ROW, told=0.9)
