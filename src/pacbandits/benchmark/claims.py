@@ -179,6 +179,7 @@ def held_out_ratio(ours: Score, rivals: Sequence[Score]) -> HeldOutRatio | None:
         split = np.exp((np.log(mine) - np.log(other)).mean(axis=0))
         drawn = np.stack([_medians(_stopped(one), rng) for one in compared])[picked[0], np.arange(BOOTSTRAP_DRAWS)]
         fixed = np.array([_stopped(one).samples.value for one in compared])[picked[0]]
+        fixed[np.isinf(fixed)] = np.nan  # a rival whose runs mostly do not stop: nothing tells how far it moves
         moved = np.log(_medians(_stopped(ours), rng) / _stopped(ours).samples.value) - np.log(drawn / fixed)
     split = split[~np.isnan(split)]
     if not len(split):
