@@ -88,7 +88,7 @@ def test_an_interruption_says_how_to_go_on(run, tmp_path, monkeypatch):
         (("tiny", "--out", "x", "--case", "eesy"), "the suite 'tiny' has no case 'eesy'; did you mean 'easy'?"),
         (("tiny", "--out", "x", "--entry", "unifrom"), "has no entry 'unifrom'; did you mean 'uniform'?"),
         (("tiny", "--out", "x", "--seeds", "0"), "--seeds must be 1 or more, got 0"),
-        (("tiny", "--out", "x", "--within", "0"), "--within must be above 0, got 0"),
+        (("tiny", "--out", "x", "--within", "0"), "--within must be positive and finite, got 0"),
         (("tiny", "--out", "x", "--jobs", "-1"), "--jobs must be 0 or more, got -1"),
         (("tiny", "--out", "."), "holds other things ('letter.txt'); take a new folder for results"),
         (("tiny", "--out", "letter.txt"), "letter.txt is a file; name a folder for results"),

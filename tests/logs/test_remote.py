@@ -180,7 +180,8 @@ def test_data_sets_of_arrow_are_read_in_memory_or_as_a_stream(tmp_path, monkeypa
     dataset = pyarrow.dataset.dataset(tmp_path)
     assert pb.certify(dataset, **PYTHON).epsilon == pb.certify(TABLE, **PYTHON).epsilon
     assert len(pb.certify(TABLE.to_reader(), **PYTHON).log) == 400
-    monkeypatch.setattr("pacbandits.analysis.MIN_STREAMED_ROWS", 300)
+    for module in ("analysis", "logs.table_files"):
+        monkeypatch.setattr(f"pacbandits.{module}.MIN_STREAMED_ROWS", 300)
     streamed = pb.certify(dataset, **PYTHON)
     assert streamed.streamed is not None
     assert streamed.source == "the data frame"

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 from pacbandits.errors import InputError
@@ -138,10 +139,16 @@ def test_the_first_assignment_needs_neither_numba_nor_scipy(tmp_path):
     from tests.experiment.cases import protocol as made
 
     for name, policies in (("trees", "trees:depth=2"), ("linear", "linear")):
-        with Experiment.create(tmp_path / "experiments.db", made(name=name, policies=policies)) as experiment:
-            given = experiment.assign(people(400))
-            experiment.record_many([Report(one.id, float(one.action == "discount")) for one in given])
-            while experiment.payload()["kind"] == "continued":
-                experiment.advance(at_once=True)
+        with Experiment.create(
+            tmp_path / "experiments.db", made(name=name, policies=policies, epsilon=0.05)
+        ) as experiment:
+            for day in range(8):  # the first designs may still be uniform exploration
+                given, rng = experiment.assign(people(400)), np.random.default_rng(day)
+                good = rng.random(len(given)) < [0.6 if one.action == "discount" else 0.3 for one in given]
+                experiment.record_many([Report(one.id, float(x)) for one, x in zip(given, good, strict=True)])
+                while experiment.payload()["kind"] == "continued":
+                    experiment.advance(at_once=True)
+                if "model" in experiment.payload()["sampler"]:
+                    break
             assert "model" in experiment.payload()["sampler"]
     subprocess.run([sys.executable, "-c", ANSWERED_FIRST, str(tmp_path), "trees", "linear"], check=True)

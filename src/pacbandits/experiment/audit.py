@@ -293,16 +293,8 @@ def audit(
     log = None if log is None else check_log(log)
     found, heads = _replay(record)
     last, count = (heads[-1] if heads else BEGINNING).hex(), len(heads)
-    given = head if head is not None or stamp is None else stamp.digest
-    wanted = None if given is None else PublishedHead.parse(given)
-    noted = None if wanted is None else wanted.find(heads)
-    if wanted is not None and noted is None:
-        found.append(
-            f"the head {wanted.head[:16]}… that was noted down is none of this chain: the record was altered since, or "
-            "was exported before"
-        )
-    if stamp is not None and wanted is not None and wanted.head != stamp.digest:
-        found.append(f"the time-stamp is of {stamp.digest[:16]}…, not of the head {wanted.head[:16]}…")
+    noted, wrong = _find_head(heads, head, stamp)
+    found += wrong
     if found:
         return Audit(tuple(found), last, count, ())
     try:
@@ -344,29 +336,12 @@ def audit(
         checked.append(f"the claim is of its first {count_of(record.claimed, 'record')}")
     if noted is not None:
         checked += [_fixed_by(record, whole, noted), *stamped.checked]
-    checked.append(f"the protocol is the one with the digest {terms.digest}")
-    begun = 0 if whole.pilot is None else whole.pilot.rounds
-    checked.append(
-        f"designs, stakes, models and leaders of {count_of(len(whole.rounds) - begun, 'round')} were written down "
-        "before their rows, whose probabilities are those that these give"
-    )
-    if whole.pilot is not None:
-        checked.append(f"the first {whole.pilot.rows:,} rows are those of the pilot that the protocol sealed")
-        if of_trial and BETS_ON_PILOT not in trusted:
-            checked.append("stakes and leaders of the pilot's rounds follow from the rows before each")
-    checked.append("rewards, and which of them each design knew, follow from the order of records and their times")
+    checked += _words_of_rounds(whole, derived=of_trial and BETS_ON_PILOT not in trusted)
     shown = SHOWN_OF_ALL
-    if record.seed is None:
-        trusted.append(SEED_HIDDEN)
-        if whole.holdout:
-            checked.append("the holdout is as large as the protocol says, up to chance")
-    else:
-        shown += (DRAWN,) if whole.pilot is None else ()  # nothing shows how those of a pilot were drawn
-        trusted.append(SEED_OF_UNITS if whole.by_unit else SEED_OF_ROWS)
-        after = "" if whole.pilot is None else "after the pilot, "
-        checked.append(
-            f"{after}every action and everybody of the holdout was drawn by the seed that the protocol sealed"
-        )
+    trusted.append(SEED_HIDDEN if record.seed is None else SEED_OF_UNITS if whole.by_unit else SEED_OF_ROWS)
+    checked += _words_of_draws(record, whole)
+    if record.seed is not None and whole.pilot is None:  # nothing shows how those of a pilot were drawn
+        shown += (DRAWN,)
     trusted += [NOBODY_NOTED if noted is None else NOTED, *stamped.trusted]
     if terms.metrics:
         checked.append("metrics were reported with the rewards, as the protocol lists them")
@@ -382,16 +357,59 @@ def audit(
         shown += (
             SHOWN_OF_TRIALS if certificate.learning is None else (*SHOWN_OF_TRIALS, certificate.learning.assumption)
         )
-        led = certificate.leaders is not None
-        does = "bets and leads" if led and not terms.withdrawn else "bets"
-        by = (
-            ", and is led by the policies that the rewards known before each round favour, of the actions that are left"
-        )
-        checked.append(
-            f"the certificate {does} as the rounds say, at the protocol's epsilon and its part of delta"
-            f"{by if led and terms.withdrawn else ''}"
-        )
+        checked.append(_words_of_bets(terms, led=certificate.leaders is not None))
     return Audit((), last, count, tuple(checked), noted, shown, tuple(trusted))
+
+
+def _find_head(heads: list[bytes], head: str | None, stamp: TimeStamp | None) -> tuple[int | None, list[str]]:
+    """Return after how many records a chain had a head that was noted down, None if none was; and failed checks."""
+    given = head if head is not None or stamp is None else stamp.digest
+    if given is None:
+        return None, []
+    wanted, wrong = PublishedHead.parse(given), list[str]()
+    noted = wanted.find(heads)
+    if noted is None:
+        wrong.append(
+            f"the head {wanted.head[:16]}… that was noted down is none of this chain: the record was altered since, or "
+            "was exported before"
+        )
+    if stamp is not None and wanted.head != stamp.digest:
+        wrong.append(f"the time-stamp is of {stamp.digest[:16]}…, not of the head {wanted.head[:16]}…")
+    return noted, wrong
+
+
+def _words_of_rounds(terms: SealedTerms, *, derived: bool) -> list[str]:
+    """Return what was checked of protocol, rounds and rewards; derived: whether the bets on a pilot were."""
+    begun = 0 if terms.pilot is None else terms.pilot.rounds
+    checked = [
+        f"the protocol is the one with the digest {terms.digest}",
+        f"designs, stakes, models and leaders of {count_of(len(terms.rounds) - begun, 'round')} were written down "
+        "before their rows, whose probabilities are those that these give",
+    ]
+    if terms.pilot is not None:
+        checked.append(f"the first {terms.pilot.rows:,} rows are those of the pilot that the protocol sealed")
+        if derived:
+            checked.append("stakes and leaders of the pilot's rounds follow from the rows before each")
+    checked.append("rewards, and which of them each design knew, follow from the order of records and their times")
+    return checked
+
+
+def _words_of_draws(record: Record, terms: SealedTerms) -> list[str]:
+    """Return what was checked of the draws of actions and of the holdout."""
+    if record.seed is None:
+        return ["the holdout is as large as the protocol says, up to chance"] if terms.holdout else []
+    after = "" if terms.pilot is None else "after the pilot, "
+    return [f"{after}every action and everybody of the holdout was drawn by the seed that the protocol sealed"]
+
+
+def _words_of_bets(terms: SealedTerms, *, led: bool) -> str:
+    """Return what was checked of the bets of a trial's certificate; led: whether it has leaders."""
+    does = "bets and leads" if led and not terms.withdrawn else "bets"
+    words = f"the certificate {does} as the rounds say, at the protocol's epsilon and its part of delta"
+    if not (led and terms.withdrawn):
+        return words
+    by = "the policies that the rewards known before each round favour, of the actions that are left"
+    return f"{words}, and is led by {by}"
 
 
 def _is_sealed(c: Certificate, terms: SealedTerms) -> bool:

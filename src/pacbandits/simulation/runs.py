@@ -326,24 +326,8 @@ def run(
     if pilot is not None and not isinstance(pilot, Log):
         remedy = "the log of a pilot (Log.of, or read_log of a file), or a number, the size of the first round"
         options, pilot = options | {"pilot": instance(pilot, int, name="pilot", remedy=remedy)}, None
-    if isinstance(algorithm, str):
-        if improve_on is not None and epsilon is not None:
-            raise InputError("a run stops by ε or by a proven gain; leave out epsilon, or improve_on")
-        epsilon = GAIN_EPSILON if improve_on is not None else epsilon
-        if epsilon is None or delta is None:
-            raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
-        setting = Setting(chosen, epsilon, delta, problem.reward_bounds, offline_contexts, improve_on, gain)
-        made: Algorithm[Any] = make_algorithm(algorithm, setting, options)
-        if improve_on is not None or gain is not None:
-            _check_proves_gain(made)
-    else:
-        check_steps(algorithm)
-        made = algorithm
-        options |= {name: one for name, one in (("improve_on", improve_on), ("gain", gain)) if one is not None}
-        if options:
-            raise InputError(f"{made.name} was made already; give '{next(iter(options))}' to it, not to run")
-        epsilon = check_epsilon(_agreed(made, "epsilon", epsilon))
-        delta = check_delta(_agreed(made, "delta", delta))
+    setting = (epsilon, delta, offline_contexts, improve_on, gain)
+    made, epsilon, delta = _made(algorithm, problem, chosen, setting, options)
     if max_samples is None and getattr(made, "improve_on", None) is not None:
         max_samples = MAX_GAIN_SAMPLES
     with ExitStack() as files:
@@ -415,6 +399,37 @@ def pilot_samples(state: State) -> int:
     """Return the number of interactions of the pilot that a trial began with."""
     begun = state.pilot if isinstance(state, TrialState) else None
     return 0 if begun is None else begun.samples
+
+
+def _made(
+    algorithm: str | Algorithm[Any],
+    problem: Problem,
+    policies: PolicyClass,
+    asked: tuple[float | None, float | None, int | None, int | None, float | None],
+    options: dict[str, Any],
+) -> tuple[Algorithm[Any], float, float]:
+    """Return the algorithm of a run, and the ε and δ by which it is judged.
+
+    asked: ε, δ, the number of offline contexts, the action to improve on, and the gain to prove.
+    """
+    epsilon, delta, offline_contexts, improve_on, gain = asked
+    if isinstance(algorithm, str):
+        if improve_on is not None and epsilon is not None:
+            raise InputError("a run stops by ε or by a proven gain; leave out epsilon, or improve_on")
+        epsilon = GAIN_EPSILON if improve_on is not None else epsilon
+        if epsilon is None or delta is None:
+            raise InputError(f"{algorithm} needs an epsilon and a delta: how near to the best, and how surely")
+        setting = Setting(policies, epsilon, delta, problem.reward_bounds, offline_contexts, improve_on, gain)
+        made: Algorithm[Any] = make_algorithm(algorithm, setting, options)
+        if improve_on is not None or gain is not None:
+            _check_proves_gain(made)
+        return made, epsilon, delta
+    check_steps(algorithm)
+    given = options | {name: one for name, one in (("improve_on", improve_on), ("gain", gain)) if one is not None}
+    if given:
+        raise InputError(f"{algorithm.name} was made already; give '{next(iter(given))}' to it, not to run")
+    epsilon = check_epsilon(_agreed(algorithm, "epsilon", epsilon))
+    return algorithm, epsilon, check_delta(_agreed(algorithm, "delta", delta))
 
 
 class _JudgedGain(NamedTuple):
