@@ -64,7 +64,7 @@ def test_help_lists_no_algorithm(command):
     options = " ".join(out[out.index("─ Options") :].replace("│", " ").split())
     assert "--epsilon" in options
     assert "pacbandits algorithms" in options
-    for name in ("rage-free", "coda-paper", "linear-rage", "squarecb"):
+    for name in ("rage-free", "coda-paper", "linear-rage", "uniform"):
         assert name not in options
 
 

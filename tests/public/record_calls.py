@@ -244,7 +244,7 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         },
         optional=("n_actions", "least_propensity", "reward_range", "position", "format"),
         beyond={"n_actions": (0, -1), "least_propensity": (-0.1, 1.5), "format": ("xlsx",)},
-        called={"least_propensity": "(least|minimum).propensity", "reward_range": "range"},
+        called={"least_propensity": "least.propensity", "reward_range": "range"},
     ),
     "from_open_bandit": lambda: Call(
         pb.from_open_bandit,
@@ -269,7 +269,7 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         },
         optional=("n_actions", "least_propensity", "reward_range", "position"),
         beyond={"n_actions": (0, -1), "least_propensity": (-0.1, 1.5)},
-        called={"n_actions": "actions", "least_propensity": "(least|minimum).propensity", "reward_range": "range"},
+        called={"n_actions": "actions", "least_propensity": "least.propensity", "reward_range": "range"},
     ),
     "to_sql": lambda: Call(
         pb.to_sql,

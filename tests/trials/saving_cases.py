@@ -30,7 +30,7 @@ TREES = "trees:contexts=60,features=2,bins=4,actions=8,competitive=2,depth=1"
 LED = "trivial:contexts=16,actions=3,gap=0.3"
 
 
-SPECS = {FINITE: (Finite, 0.2), TRIVIAL: (Trivial, 0.2), TREES: (Trees, 0.25)}
+SPECS = {FINITE: (Finite, 0.15), TRIVIAL: (Trivial, 0.2), TREES: (Trees, 0.15)}
 
 
 CASES = [(name, spec) for name in KINDS for spec in SPECS]

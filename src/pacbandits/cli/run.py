@@ -31,7 +31,6 @@ from pacbandits.cli.log_options import (
     PLAYERS,
     Player,
     Scheduler,
-    Split,
     Workers,
     check_engine,
     open_log,
@@ -125,11 +124,17 @@ def run(
             metavar="FILE",
             help="Log of a randomised pilot on the same problem, with the propensities of all actions (or "
             "[cyan]--split[/]): its rows count as the first of the trial, which then needs fewer new ones. "
-            "[cyan]--max-samples[/] limits new ones. For [cyan]coda[/] and [cyan]uniform[/], whose option "
-            "[cyan]pilot=SIZE[/] is something else, the size of the first round.",
+            "[cyan]--max-samples[/] limits new ones. For algorithms that certify; their option [cyan]pilot=SIZE[/] is "
+            "something else, the size of the first round.",
         ),
     ] = None,
-    split: Split = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Assignment probabilities of the pilot, if its log lacks them: one per action, "
+            "[cyan]a=0.4,b=0.6[/], or a word for equal ones, as in [cyan]pacbandits certify --split[/]."
+        ),
+    ] = None,
     solver: Annotated[str | None, typer.Option(help="Option [cyan]solver[/] of algorithms that have it.")] = None,
     single: Annotated[bool, typer.Option("--single", help=SINGLE_HELP)] = False,
     certificate: Annotated[

@@ -595,7 +595,7 @@ def least_propensities(
         worst = least.min() if least.min() < 0 else least.max()
         raise InputError(
             f"a minimum propensity of {shortest(worst)} is impossible with {n_actions} actions; it must lie between 0 "
-            f"and 1/{n_actions}"
+            f"and 1/{n_actions} (--least-propensity)"
         )
     least.setflags(write=False)
     return least
