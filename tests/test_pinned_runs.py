@@ -8,7 +8,6 @@ Samples, rounds, policies, words and claims are the same to the letter. Figures 
 promises: processors and packages differ in the last digit of a sum, and the last digit of a gap moves a propensity of
 a design, which is solved to a tolerance, by up to 1e-5. What is computed of such a log moves by a few times that (by
 2.6e-5 on iris, between x86-64 and aarch64). Where no design is solved, only the last digits may differ.
-`coda` on small problems of one policy a context is not pinned: there packages solve designs that differ by more.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import pytest
 
 from pacbandits.errors import InputError
 from pacbandits.policies import Trivial
+from pacbandits.policies.finite import large_maps
 from pacbandits.records import Contexts
 from tests.policies.brute import values
 
@@ -67,3 +68,14 @@ def test_more_contexts_than_memory_holds_are_refused_in_a_sentence(n_contexts, n
         Trivial(n_contexts, n_actions)
     with pytest.raises(InputError, match="more than the trivial class can hold"):
         Trivial.from_json({"kind": "trivial", "n_contexts": n_contexts, "n_actions": n_actions})
+
+
+def test_last_digits_change_no_map() -> None:
+    """Which maps are tried depends on scores only as far as all processors agree on them."""
+    rng = np.random.default_rng(3)
+    first, second = rng.random((6, 3)), -rng.random((6, 3))
+    here = large_maps(first, second, lambda f, s: f / (0.1 - s) ** 2, most=30)
+    there = large_maps(np.nextafter(first, 1.0), second, lambda f, s: f / (0.1 - s) ** 2, most=30)
+    np.testing.assert_array_equal(here, there)
+    elsewhere = large_maps(first * 1.1, second, lambda f, s: f / (0.1 - s) ** 2, most=30)
+    assert (np.array(elsewhere) != here).any()

@@ -349,6 +349,7 @@ MAX_STORED_RESOLUTION = 2**13  # intervals; work grows with the square
 SECONDS_PER_SCORE = 1e-8  # to add a score to the sum of its context
 SECONDS_PER_INTERVAL = 1.8e-8  # for each context and action, in a frontier
 _LOG_GAIN_JITTER = 0.5  # standard deviation of the log gain
+_SEED_BITS = 10  # of a score, that count for the seed of the jitter
 
 
 @dataclass(frozen=True)
@@ -460,8 +461,11 @@ def large_maps(first: FloatArray, second: FloatArray, value: RisingValue, *, mos
     Starting from the map with the largest second, actions are changed in order of gain in first divided by loss in
     second, up to where `value` is largest. Gains are jittered at random, so that passes change different contexts.
     """
-    # The seed depends on the scores only, so equal scores give equal maps; no experiment's random state is used.
-    rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(first).tobytes()))
+    # The seed depends on the scores only, so equal scores give equal maps; no experiment's random state is used. Last
+    # digits, in which processors and packages differ, do not count.
+    mantissas, exponents = np.frexp(first)
+    coarse = np.ldexp(np.rint(mantissas * 2**_SEED_BITS), exponents - _SEED_BITS) + 0.0  # no −0
+    rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(coarse).tobytes()))
     rows = np.arange(len(first))
     base = np.argmax(second, axis=1)
     gain = first - first[rows, base][:, None]
