@@ -73,9 +73,10 @@ def test_more_contexts_than_memory_holds_are_refused_in_a_sentence(n_contexts, n
 def test_last_digits_change_no_map() -> None:
     """Which maps are tried depends on scores only as far as all processors agree on them."""
     rng = np.random.default_rng(3)
-    first, second = rng.random((6, 3)), -rng.random((6, 3))
-    here = large_maps(first, second, lambda f, s: f / (0.1 - s) ** 2, most=30)
-    there = large_maps(np.nextafter(first, 1.0), second, lambda f, s: f / (0.1 - s) ** 2, most=30)
-    np.testing.assert_array_equal(here, there)
-    elsewhere = large_maps(first * 1.1, second, lambda f, s: f / (0.1 - s) ** 2, most=30)
-    assert (np.array(elsewhere) != here).any()
+    first, second = rng.random((40, 3)), -rng.random((40, 3))
+
+    def maps(scores: np.ndarray) -> np.ndarray:
+        return np.array(large_maps(scores, second, lambda f, s: f / (5.0 - s) ** 2, most=30))
+
+    np.testing.assert_array_equal(maps(np.nextafter(first, 1.0)), maps(first))
+    assert (maps(1.1 * first) != maps(first)).any()
