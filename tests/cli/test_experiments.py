@@ -142,7 +142,8 @@ def test_from_a_file_to_a_certified_policy(run, at):
 @pytest.mark.thorough
 def test_an_experiment_is_steered(run, at):
     run("experiment", "create", "checkout.toml")
-    assert run("experiment", "pause", "checkout", "--reason", "down")[0] == 0
+    code, out, _ = run("experiment", "pause", "checkout", "--reason", "down")
+    assert (code, out.strip().endswith("pacbandits experiment resume checkout --reason …")) == (0, True)
     code, out, _ = run("experiment", "drive", "checkout", "--rate", 0, "--people", 100, "--json")
     assert code == 0
     assert json.loads(out)["counts"]["left out after too many refusals"] > 10
@@ -175,7 +176,7 @@ def test_an_experiment_is_steered(run, at):
         (("drive", "checkout", "--url", "http://127.0.0.1:9"), "needs a key"),
         (("drive", "checkout", "--people", 0), "--people"),
         (("drive", "checkout", "--lost", 2), "--lost"),
-        (("drive", "checkout", "--problem", "segment"), "unknown problem"),
+        (("drive", "checkout", "--problem", "segment"), "did you mean 'segments'"),
         (("drive", "checkout", "--problem", "segments:efect=1"), "did you mean 'effect'"),
         (("drive", "checkout", "--problem", "trees"), "other features"),
     ],

@@ -12,7 +12,7 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.certificate import Certificate
-from pacbandits.errors import InputError
+from pacbandits.errors import InputError, spelling_options
 from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import ExperimentProtocol
@@ -190,8 +190,11 @@ def test_a_file_names_the_pilot(tmp_path):
     assert made.counted_pilot.rows == 260
     assert made.pilot_rows.log.action_names == ACTIONS
     without = write(tmp_path)
-    with pytest.raises(InputError, match="pilot_split = "):
+    with pytest.raises(InputError, match='pilot_split = "uniform"'):
         read_protocol(without)
+    with spelling_options(), pytest.raises(InputError) as found:
+        read_protocol(without)
+    assert 'pilot_split = "uniform"' in str(found.value.args[0])
     split_alone = write(tmp_path, TOML.replace("pilot =", "#") + 'pilot_split = "uniform"\n')
     with pytest.raises(InputError, match="name its log"):
         read_protocol(split_alone)
@@ -210,7 +213,7 @@ def test_a_pilot_that_cannot_count_is_refused(tmp_path):
     with pytest.raises(InputError, match="pilot must be a Log"):
         protocol(pilot="pilot.csv")
     enough = protocol(pilot=pilot_log(), reward_range=RANGE, epsilon=2.5)
-    with pytest.raises(InputError, match="the pilot alone proves what is asked"):
+    with pytest.raises(InputError, match="the pilot alone proves what is asked; ask for a smaller epsilon"):
         Experiment.create(tmp_path / "it.db", enough)
     rng = np.random.default_rng(0)
     ages = pb.Contexts.of(rng.random((100, 1)), names=["age"])

@@ -209,11 +209,14 @@ def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:
     import numpy as np
 
     from pacbandits.options import parse_spec
-    from pacbandits.problems import load_problem
+    from pacbandits.problems import list_problems, load_problem
     from pacbandits.problems.scenarios import KINDS, Outcome, Scenario, ScenarioKind
 
     name, given = parse_spec(spec)
     if name not in KINDS:
+        known = (*KINDS, *(one.name for one in list_problems()))
+        if name not in known and not spec.endswith(".npz"):
+            raise InputError(f"unknown problem '{plain(name)}'{nearest(name, known)}; a problem file ends in .npz")
         found = load_problem(spec)
         same = (found.population.names, found.population.categories) == (
             fixed.contexts.names,
@@ -226,10 +229,10 @@ def truth_of(spec: str, fixed: ExperimentProtocol, *, seed: int) -> Problem:
             )
         return found
     options = {option: _number(value, option) for option, value in given.items()}
-    known = ("effect", "share", "matter", "baseline", "variation", "spread")
+    takes = ("effect", "share", "matter", "baseline", "variation", "spread")
     for option in options:
-        if option not in known:
-            raise InputError(f"scenario '{name}' has no option '{plain(option)}'{nearest(option, known)}")
+        if option not in takes:
+            raise InputError(f"scenario '{name}' has no option '{plain(option)}'{nearest(option, takes)}")
     low, high = fixed.reward_range
     about = {option: options.pop(option) for option in ("variation", "spread") if option in options}
     outcome = Outcome(options.pop("baseline", low + DEFAULT_BASELINE * (high - low)), low=low, high=high, **about)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pacbandits.cli.console import AsJson, app, check_output, print_json, say, show, status
-from pacbandits.errors import InputError, one_line, plain
+from pacbandits.errors import InputError, masked, one_line, plain
 
 if TYPE_CHECKING:
     from pacbandits.experiment.experiment import Experiment
@@ -78,7 +78,7 @@ def create(
     """
     from pacbandits.experiment.experiment import Experiment
     from pacbandits.experiment.protocol_files import read_protocol_webhooks, read_protocol_with_remarks
-    from pacbandits.report.experiment_report import facts_document
+    from pacbandits.report.experiment_report import asked_words, facts_document
 
     with status() as tell:
         tell("reading")
@@ -98,7 +98,7 @@ def create(
         ("created", f"{made.name}, in {plain(database)}" + ("; a rehearsal" if made.rehearsal else "")),
         ("actions", ", ".join(map(plain, made.actions)) + f"; the standard one is {plain(made.standard)}"),
         ("features", ", ".join(map(plain, made.contexts.names))),
-        ("asked", f"a policy of {made.words} within {made.epsilon:g} of the best, δ = {made.delta:g}"),
+        ("asked", asked_words(figures)),
         ("rewards", f"from {made.reward_range[0]:g} to {made.reward_range[1]:g}; {made.late.describe()}"),
         ("first round", f"{figures['round']['planned']:,} people"),
         *(("webhook", f"{one.shown}: {', '.join(one.events)}") for one in hooks),
@@ -341,7 +341,8 @@ def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -
     """
     with _open(database, name) as experiment:
         experiment.pause(reason, by=SHELL)
-    say(f"{name} is paused; to continue: pacbandits experiment resume {name}")
+    there = "" if database == DEFAULT_DATABASE else f" --database {plain(masked(database))}"
+    say(f"{name} is paused; to continue: pacbandits experiment resume {name} --reason …{there}")
 
 
 @experiments.command()

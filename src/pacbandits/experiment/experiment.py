@@ -122,7 +122,8 @@ class Experiment:
             state = add_pilot(trial, state, pilot)
         plan = trial.design(state)
         if plan is None and pilot is not None:
-            raise InputError("the pilot alone proves what is asked; certify it, or ask for a smaller epsilon")
+            less = "a smaller epsilon" if protocol.stop == "epsilon" else "a larger gain"
+            raise InputError(f"the pilot alone proves what is asked; ask for {less}, or leave out the pilot")
         if plan is None:
             raise InputError(f"an epsilon of {protocol.epsilon:g} is proven without an experiment; ask for less")
         at = base.clock() if clock is None else microseconds(clock())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pacbandits.checks import check_percentage, path_of
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, nearest, plain, spell_arguments
 from pacbandits.experiment.protocol import (
     DEFAULT_ALGORITHM,
     ExperimentProtocol,
@@ -143,7 +143,7 @@ def _with_pilot(protocol: ExperimentProtocol, given: Table, folder: Path) -> Exp
     try:
         log, _ = read_log(folder / given["pilot"], reward_range=protocol.reward_range, **reading)
     except InputError as error:
-        raise InputError(str(error).replace('split="', 'pilot_split = "')) from None
+        raise InputError(spell_arguments(str(error)).replace('split="', 'pilot_split = "')) from None
     return replace(protocol, pilot=log)
 
 

@@ -420,7 +420,7 @@ def read_sealed_metrics(
         if rail.metric not in names:
             raise InputError(
                 f"guardrail '{plain(rail.spelt)}' is on '{plain(rail.metric)}', which is not among the metrics"
-                f"{nearest(rail.metric, names)}; list it in metrics, with its range"
+                f"{nearest(rail.metric, names) if names else ''}; list it in metrics, with its range"
             )
         rail.check(listed)
     return listed, rails

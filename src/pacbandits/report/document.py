@@ -230,13 +230,13 @@ class Curve:
     """A certified distance that falls with the number of people towards its goal, on a logarithmic scale.
 
     points: the analyses.
-    goal: the distance to reach.
+    goal: the distance to reach; None if the experiment stops by something else.
     expected: after how many people it is expected to be reached, if that is known.
     words: the curve as a sentence.
     """
 
     points: tuple[Point, ...]
-    goal: float
+    goal: float | None
     expected: float | None
     words: str
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pacbandits.certificate.claim import rounded_up
+from pacbandits.certificate.claim import rounded_down, rounded_up
 from pacbandits.errors import one_line
 from pacbandits.experiment.protocol import spell_duration
 from pacbandits.report.document import Block, Code, Document, Section, Table, Text
@@ -43,32 +43,50 @@ def status_document(figures: Json) -> Document:
 
 def experiments_document(rows: Sequence[Json]) -> Document:
     """Return all experiments of a database, from the figures of each."""
-    head = ("experiment", "state", "assigned", "rewards in", "asked ε", "proven ε")
+    head = ("experiment", "state", "assigned", "rewards in", "asked", "proven")
     cells = tuple(
         (
             one["name"],
             one["state"],
             f"{one['assigned']:,}",
             f"{one['rewards']['in']:,}",
-            f"{one['epsilon']:g}",
-            "alarm"
-            if one["alarms"]
-            else show_number(None if one["claim"] is None else rounded_up(one["claim"]["certified_epsilon"]), digits=3),
+            f"gain {one['gain'] or 0:g}" if one.get("stop") == "gain" else f"ε {one['epsilon']:g}",
+            "alarm" if one["alarms"] else _proven(one),
         )
         for one in rows
     )
     return Document("", (Table(head, cells),))
 
 
+def _proven(one: Json) -> str:
+    """Return the proven gain or ε of an experiment, whichever it stops by."""
+    claim: Json = one["claim"] or {}
+    if one.get("stop") == "gain":
+        gain = claim.get("proven_gain")
+        return show_number(None) if gain is None else f"gain {rounded_down(gain):g}"
+    return f"ε {rounded_up(claim['certified_epsilon']):g}" if claim else show_number(None)
+
+
+def asked_words(f: Json) -> str:
+    """Return the goal of an experiment, from its figures: a gain over the control, or a distance ε from the best."""
+    policies, sure = one_line(f["policies"]), f"δ = {f['delta']:g}"
+    if f.get("stop") != "gain":
+        return f"a policy of {policies} within {f['epsilon']:g} of the best, {sure}"
+    least = f"at least {f['gain']:g}" if f["gain"] else "any size"
+    return f"a proven gain of {least} over {one_line(f['standard'])}, by a policy of {policies}, {sure}"
+
+
 def webhooks_document(rows: Sequence[Json]) -> Document:
     """Return the webhooks of an experiment with the state of their deliveries."""
+    from pacbandits.experiment.webhooks import EVENTS
+
     head = ("webhook", "url", "format", "events", "delivered", "waiting", "given up", "last attempt")
     cells = tuple(
         (
             one["id"],
             one_line(one["url"]),
             one["format"],
-            ", ".join(one["events"]),
+            "all" if set(one["events"]) == set(EVENTS) else ", ".join(one["events"]),
             *(f"{one[state]:,}" for state in ("delivered", "waiting", "given_up")),
             "none" if one["last"] is None else _attempt(one["last"]),
         )
@@ -94,7 +112,7 @@ def _head(f: Json) -> str:
 def _facts(f: Json) -> Iterable[tuple[str, str]]:
     """Yield the facts of the status table, a name and a value each."""
     claim, now, rewards, to_go = f["claim"], f["round"], f["rewards"], f["to_go"]
-    yield "asked", f"a policy of {one_line(f['policies'])} within {f['epsilon']:g} of the best, δ = {f['delta']:g}"
+    yield "asked", asked_words(f)
     said = "nothing yet" if claim is None else one_line(claim["describe"])
     yield ("in doubt", f"if the assumptions held: {said}") if f["alarms"] else ("proven", said)
     planned = "" if now["planned"] is None else f" of {now['planned']:,}"

@@ -261,14 +261,14 @@ class CurveLayout:
 
     lines: heights of grid lines with their labels.
     ticks: places of numbers of people with their labels.
-    goal: the height of the goal.
+    goal: the height of the goal, if there is one.
     best, expected: paths, in thousandths.
     dots: places of the analyses with their words.
     """
 
     lines: list[tuple[float, str]]
     ticks: list[tuple[float, str]]
-    goal: float
+    goal: float | None
     best: str
     expected: str
     dots: list[tuple[float, float, str]]
@@ -277,7 +277,7 @@ class CurveLayout:
 def curve_layout(curve: Curve) -> CurveLayout:
     """Return where the parts of a curve are drawn: the best distance so far as steps, and then what is expected."""
     first, last = curve.points[0], curve.points[-1]
-    distances = [curve.goal, *(one.best for one in curve.points)]
+    distances = [*([] if curve.goal is None else [curve.goal]), *(one.best for one in curve.points)]
     distances += [min(one.value, first.best) for one in curve.points if one.value is not None]
     low, high = min(distances) / _ROOM, max(distances) * _ROOM
     people = 1.02 * max(curve.expected or 0.0, last.samples)
@@ -293,14 +293,14 @@ def curve_layout(curve: Curve) -> CurveLayout:
         x, y = units * across(one.samples), units * down(one.best)
         best += f"H{x:.1f}V{y:.1f}" if best else f"M{x:.1f} {y:.1f}"
     expected = ""
-    if curve.expected is not None:
+    if curve.expected is not None and curve.goal is not None:
         start = f"M{units * across(last.samples):.1f} {units * down(last.best):.1f}"
         expected = f"{start}L{units * across(curve.expected):.1f} {units * down(curve.goal):.1f}"
     step = _round_step(max(people / MAX_TICKS, 1.0))
     return CurveLayout(
         lines=[(down(one), show_short(one)) for one in _round_distances(low, high)],
         ticks=[(across(i * step), f"{i * step:,.0f}") for i in range(int(people / step) + 1)],
-        goal=down(curve.goal),
+        goal=None if curve.goal is None else down(curve.goal),
         best=best,
         expected=expected,
         dots=[(across(one.samples), down(one.value), one.words) for one in curve.points if one.value is not None],

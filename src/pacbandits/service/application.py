@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from pacbandits.errors import InputError
@@ -115,6 +115,7 @@ def create_app(
                 certificate=shelf.certificate,
             )
         )
+        app.add_api_route("/", _to_dashboard, include_in_schema=False)
     _answer_errors(app)
     document(app)
     return app
@@ -179,6 +180,10 @@ def _health(service: Service) -> APIRouter:
     )(metrics)
 
     return router
+
+
+def _to_dashboard(request: Request) -> Response:
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/dashboard", status_code=303)
 
 
 def _answer_errors(app: FastAPI) -> None:

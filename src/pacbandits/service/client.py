@@ -110,7 +110,8 @@ class Client:
             try:
                 answer = self._http.request(method, path, content=content, headers=headers)
             except httpx.TransportError as error:
-                refused = ServiceError(0, f"the service cannot be reached: {plain(error) or type(error).__name__}")
+                why = plain(error) or type(error).__name__
+                refused = ServiceError(0, f"the service at {plain(self._http.base_url)} cannot be reached: {why}")
             else:
                 if answer.is_success:
                     return answer.content

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
 from sqlalchemy.exc import SQLAlchemyError
 
-from pacbandits.errors import MAX_ERROR_CHARACTERS, InputError, count_of, nearest, one_line, plain, spell_arguments
+from pacbandits.errors import (
+    MAX_ERROR_CHARACTERS,
+    InputError,
+    close_to,
+    count_of,
+    nearest,
+    one_line,
+    plain,
+    spell_arguments,
+)
 from pacbandits.experiment import protocol as rules
 from pacbandits.experiment.assignment_records import Outcome
 from pacbandits.experiment.database import (
@@ -491,6 +500,13 @@ def refusal_of(error: Exception) -> Refusal | None:
 # pydantic's names of the types that a feature value may have; they end a location, but are not part of the place.
 _KINDS = frozenset({"str", "int", "float", "bool", "none", "constrained-str", "constrained-int"})
 _KEY = "[key]"
+_PILOT = "an experiment with a pilot is created by pacbandits experiment create FILE, where its database is"
+_ON_THE_SERVER = {  # fields of a protocol's file that requests lack
+    "pilot": _PILOT,
+    "pilot_split": _PILOT,
+    "webhooks": "keys do not decide where the server sends requests; use pacbandits experiment webhooks add",
+    "plan": "an experiment from a plan is created by pacbandits experiment create FILE, where its database is",
+}
 
 
 def sentence_of(error: ValidationError) -> str:
@@ -499,13 +515,18 @@ def sentence_of(error: ValidationError) -> str:
     first = faults[0]
     if first["type"] == "json_invalid":
         return "the body is not JSON: " + first["msg"].removeprefix("Invalid JSON: ")
+    first = next((fault for fault in faults if fault["loc"] and fault["loc"][0] in _ON_THE_SERVER), first)
     others = len({_place(fault["loc"]) for fault in faults}) - 1
-    more = f" (and {count_of(others, 'other place')} are wrong)" if others else ""
+    more = f" (and {count_of(others, 'other place')} {'is' if others == 1 else 'are'} wrong)" if others else ""
     place = f"'{plain(_place(first['loc']))}'" if first["loc"] else "the body"
+    if first["type"] == "extra_forbidden" and (why := _ON_THE_SERVER.get(str(first["loc"][0]))):
+        return f"{place} is not accepted over HTTP: {why}; leave it out here"
     if first["type"] == "extra_forbidden":
         return f"{place} means nothing here{more}"
     if first["type"] == "missing":
-        return f"{place} is missing{more}"
+        strange = [_place(fault["loc"]) for fault in faults if fault["type"] == "extra_forbidden"]
+        meant = close_to(_place(first["loc"]), strange)
+        return f"{place} is missing{more if meant is None else f'; {plain(meant)!r} may be meant for it'}"
     if first["type"] == "string_pattern_mismatch":
         return f"{place} holds a character that cannot be seen{more}"
     if first["type"] == "value_error":  # raised by a function of the experiment

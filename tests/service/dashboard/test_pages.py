@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from pacbandits.report.experiment_report import experiments_document, status_document
+from pacbandits.experiment.webhooks import EVENTS
+from pacbandits.report.experiment_report import experiments_document, status_document, webhooks_document
 from pacbandits.report.html import render_blocks
 from pacbandits.report.numbers import percent
 from pacbandits.report.terminal import render_terminal
@@ -353,6 +354,42 @@ def test_the_curve_falls_from_look_to_look_towards_the_goal():
     assert steps[5] / drops[5] == pytest.approx(steps[-1] / drops[-1], rel=1e-3)
     for one in status["curve"]:
         assert f"{one['samples']:,}" in read.words
+
+
+def by_a_gain(gain):
+    status = statuses.certified() | {"stop": "gain", "gain": gain, "standard": "old page", "alarms": []}
+    status["claim"] |= {"proven_gain": 0.0924}
+    return status
+
+
+def test_the_goal_of_an_experiment_that_stops_by_a_gain_is_the_gain():
+    for gain, goal in ((0.05, "a gain of 0.05 over “old page”"), (None, "any gain over “old page”")):
+        status = by_a_gain(gain)
+        words = Reader(page_of(status)).words
+        assert "Proven gain 0.0924" in words
+        assert words.count(f"goal {goal}") == 2  # at the top, and among what was fixed at the start
+        assert f"goal {goal}" in Reader(list_page(ROOT, [("a", JsonView(status))])).words
+        assert f"goal {status['epsilon']:g}" not in words
+        assert 'class="goal"' not in curve_of(status)
+    assert 'class="goal"' in curve_of(statuses.certified())
+
+
+def test_the_terminal_says_of_a_gain_what_is_asked():
+    for gain, asked, listed in ((0.05, "at least 0.05", "gain 0.05"), (None, "any size", "gain 0")):
+        status = by_a_gain(gain)
+        console = Console(file=io.StringIO(), width=200)
+        console.print(render_terminal(status_document(status)))
+        console.print(render_terminal(experiments_document([status, status | {"stop": "epsilon"}])))
+        said = console.file.getvalue()
+        assert f"a proven gain of {asked} over old page" in said
+        assert re.search(rf"newsletter .* {listed} +gain 0\.0924\n", said)
+        assert re.search(r"newsletter .* ε 0\.02 +ε 0\.0198\n", said)
+
+
+def test_a_webhook_of_all_events_is_listed_so():
+    one = {"id": "a", "url": "https://x", "format": "json", "delivered": 0, "waiting": 0, "given_up": 0, "last": None}
+    (table,) = webhooks_document([one | {"events": list(EVENTS)}, one | {"events": ["drift"]}]).blocks
+    assert [row[3] for row in table.rows] == ["all", "drift"]
 
 
 def test_thousands_of_looks_are_thinned_but_for_the_last():

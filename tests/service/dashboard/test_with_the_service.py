@@ -29,6 +29,11 @@ def test_keys_of_the_service_open_pages(service):
     assert page(service, "")[0] == 303
 
 
+def test_the_address_that_a_server_prints_leads_to_the_dashboard(service):
+    answer = service.client.request("GET", "/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard")
+
+
 def test_a_session_opens_no_part_of_the_api(service):
     """Keys go with each request there: a browser's cookie must not do."""
     service.client.request("POST", "/dashboard/sign-in", data={"key": ADMIN})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pacbandits.certificate.claim import rounded_down
 from pacbandits.errors import InputError, count_of, one_line
 from pacbandits.policies import TreePolicy, chosen_from_json
 from pacbandits.policies.trees.tree_policy import leaves
@@ -49,6 +50,7 @@ from pacbandits.service.dashboard.sentences import (
     day,
     doubts,
     explanation,
+    goal_words,
     headline,
     in_confidence,
     is_mix,
@@ -121,8 +123,11 @@ def _numbers(status: JsonView) -> Iterable[Number]:
     if doubtful:
         yield Number("Distance", "—", "in doubt: see the alarm")
     else:
-        near = "—" if distance is None else bound(distance)
-        yield Number("Proven within", near, f"goal {show_short(status.number('epsilon'))}")
+        near, goal = "—" if distance is None else bound(distance), f"goal {goal_words(status)}"
+        if by_gain(status):
+            gain = status.part("claim").number("proven_gain")
+            yield Number("Proven gain", "—" if gain is None else f"{rounded_down(gain):g}", goal)
+        yield Number("Proven within", near, "of the best rule" if by_gain(status) else goal)
     holdout = status.count("holdout_assigned")
     extra = f"and {holdout:,} held out" if holdout else "assigned so far"
     if (pilot := status.count("pilot")) > 0:
@@ -167,7 +172,7 @@ def curve_blocks(status: JsonView) -> Iterable[Block]:
     words += ". It stops by a gain, not by this distance." if by_gain(status) else f". The goal is {show_short(goal)}."
     if doubts(status):
         yield Note("warning", DOUBTFUL)
-    yield Curve(points, goal, expected, f"{DOUBTFUL} {words}" if doubts(status) else words)
+    yield Curve(points, None if by_gain(status) else goal, expected, f"{DOUBTFUL} {words}" if doubts(status) else words)
     cut = f", the last {MAX_TABLE_ROWS} of {len(kept):,}" if len(kept) > MAX_TABLE_ROWS else ""
     rows = tuple(
         (
@@ -494,7 +499,7 @@ def _assumptions(status: JsonView) -> Iterable[Block]:
     visits = {"sticky": "see the same again", "each": "are drawn anew at each visit; first visits count"}
     worst = late.text("rule") == "worst case"
     fixed = (
-        ("goal", f"within {show_short(status.number('epsilon'))} of the best rule"),
+        ("goal", goal_words(status) if by_gain(status) else f"within {goal_words(status)} of the best rule"),
         ("confidence", "" if delta is None else f"{as_confidence(1 - delta)}, of all claims together"),
         ("rules compared", one_line(status.text("policies"))),
         ("actions", ", ".join(map(_name, status.texts("actions")))),

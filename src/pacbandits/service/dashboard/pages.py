@@ -13,9 +13,8 @@ from markupsafe import Markup
 
 from pacbandits.errors import count_of, one_line
 from pacbandits.report.html import make_environment, render_blocks, safe, style_sheet
-from pacbandits.report.numbers import show_short
 from pacbandits.service.dashboard.content import experiment_sections
-from pacbandits.service.dashboard.sentences import alarms, day, headline, moment, news, state
+from pacbandits.service.dashboard.sentences import alarms, day, goal_words, headline, moment, news, state
 from pacbandits.service.dashboard.status import JsonView
 from pacbandits.version import __version__
 
@@ -107,7 +106,7 @@ def list_parts(root: str, statuses: Sequence[tuple[str, JsonView | None]], *, wa
         item = {"name": one_line(name, most=MAX_TITLE_CHARACTERS), "address": address(root, name), "state": ""}
         if status is not None:
             facts = (
-                f"goal {show_short(status.number('epsilon'))}",
+                f"goal {goal_words(status)}",
                 count_of(status.count("assigned"), "person", "people"),
                 f"{count_of(status.part('rewards').count('in'), 'reward')} in",
                 f"since {day(status.time('created'))}",

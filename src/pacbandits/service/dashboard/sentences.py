@@ -184,6 +184,14 @@ def by_gain(status: JsonView) -> bool:
     return status.text("stop") == "gain"
 
 
+def goal_words(status: JsonView) -> str:
+    """Return the goal in a few words: 0.1, the distance ε; or a gain of 0.05, or any gain, over the control."""
+    if not by_gain(status):
+        return show_short(status.number("epsilon"))
+    least, control = status.number("gain"), one_line(status.text("standard"), most=MAX_NAME_CHARACTERS)
+    return f"{f'a gain of {show_short(least)}' if least else 'any gain'} over “{control}”"
+
+
 def _gain_headline(status: JsonView, named: str) -> str:
     """Return the result of an experiment that stops by a gain."""
     control, found = (
@@ -222,7 +230,7 @@ def _meaning(status: JsonView) -> str:
         )
         return f"No figure below holds with any confidence before the alarm is resolved.{near}"
     if distance is None and by_gain(status):
-        return f"The goal is a proven gain over the control, with {confidence(status)} confidence."
+        return f"The goal is to prove {goal_words(status)}, with {confidence(status)} confidence."
     if distance is None:
         sure = confidence(status)
         return f"The goal is a rule proven to be within {show_short(goal)} of the best one, with {sure} confidence."
