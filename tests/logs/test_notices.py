@@ -30,6 +30,13 @@ def test_nothing_is_said_of_a_table_in_which_rows_agree_by_chance():
     assert notices(table(amount=np.random.default_rng(1).random(N))) == ()
 
 
+def test_rows_that_agree_by_chance_in_amounts_too_are_not_called_copies():
+    rng = np.random.default_rng(4)
+    alike = table(amount=rng.integers(0, 2 * N, N), device=rng.choice(["phone", "desktop"], N), age=np.full(N, 30))
+    assert notices(alike) == ()
+    assert "repeat" in notices(pa.concat_tables([alike, alike.slice(0, 60)]))[0]
+
+
 def test_rows_that_come_again_in_every_column():
     amount = np.random.default_rng(1).random(N)
     frame = table(amount=amount, note=pa.array([None] * N, pa.string()))

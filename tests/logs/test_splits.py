@@ -26,6 +26,19 @@ def test_a_split_stands_for_propensities(tmp_path):
     assert "b with probability 0.3" in said[0]
 
 
+def test_a_split_beside_propensities_must_be_the_same(tmp_path):
+    path = write(tmp_path / "log.csv", "age,action,reward,propensity_0,propensity_1\n20,0,1,0.5,0.5\n30,1,0,0.4,0.6\n")
+    refused(r"the log contains propensities, and those of line 3 are not the split 'uniform'", path, split="uniform")
+    refused("neither 'uniform' nor a share for each action, as in 0=1/2,1=1/2", path, split="unifrom")
+    write(path, path.read_text().replace("0.4,0.6", "0.5,0.5"))
+    assert read_log(path, split="uniform")[0].propensities.tolist() == [[0.5, 0.5]] * 2
+
+
+def test_a_certificate_is_not_a_log(tmp_path):
+    path = write(tmp_path / "proof.json", '{\n "kind": "pacbandits certificate"\n}')
+    refused("is a certificate or a plan of this package, not a log; name the log", path, reward="paid")
+
+
 def test_actions_that_are_numbered_from_one_are_names(tmp_path):
     path = write(tmp_path / "log.csv", TEXT.replace(",a,", ",1,").replace(",b,", ",2,"))
     log, _ = read_log(path, action="arm", reward="paid", split="uniform")

@@ -197,7 +197,9 @@ def check_plan(verdict: Verdict, proof: Proof, log: Log, path: Path | None) -> V
         return verdict if proof.plan is None else replace(verdict, trusted=(*verdict.trusted, left))
     plan = read_analysis_plan(path)
     if plan is None:
-        raise InputError(f"{plain(path)} is the plan of a trial, which fixes no question; certify --write-plan does")
+        raise InputError(
+            f"{plain(path)} is not a plan of an analysis, which certify --write-plan writes; name that one"
+        )
     if proof.plan != plan.digest:
         named = "names no plan" if proof.plan is None else f"names a plan with the digest {plain(proof.plan)}"
         faults = [f"the certificate {named}, and {plain(path)} has {plan.digest}"]

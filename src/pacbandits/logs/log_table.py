@@ -278,6 +278,7 @@ def _left_out(name: str) -> str:
 
 MIN_FREE_TEXTS = 256  # the number of labels from which a column is hardly categorical
 _MIN_DISTINCT_SHARE = 0.5  # of a column, for rows equal in all columns to be no coincidence
+_CHANCE_FACTOR = 2.0  # columns that depend on each other agree more often by chance than independent ones
 
 
 def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
@@ -299,14 +300,22 @@ def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
     agreeing = np.column_stack([_label_codes(column)[rows] for column in flat.values()])
     first, which = np.unique(agreeing, axis=0, return_index=True, return_inverse=True)[1:]
     again: BoolArray = first[which.reshape(-1)] != np.arange(len(rows))
-    if not again.any():
+    count, rest = int(again.sum()), [column for name, column in flat.items() if name != telling]
+    chance = float(np.prod([_chance_to_agree(_label_codes(column)) for column in rest]))
+    expected = _CHANCE_FACTOR * (len(rows) - len(np.unique(codes[rows]))) * chance
+    if count <= expected + 2 * expected**0.5:
         return ()
-    count = int(again.sum())
     are = "repeats an earlier row" if count == 1 else "repeat earlier rows"
     return (
         f"{count_of(count, 'row')} {are} in every column, the first in {cells.row(int(rows[again.argmax()]))}; "
-        "each counts as another person: remove duplicates",
+        "each counts as another person: remove those that are copies",
     )
+
+
+def _chance_to_agree(codes: IntArray) -> float:
+    """Return the probability that two rows, drawn at random, have the same value of a column."""
+    shares = np.bincount(codes) / len(codes)
+    return float(shares @ shares)
 
 
 def notice_columns(contexts: Contexts, dates: Sequence[str]) -> tuple[str, ...]:

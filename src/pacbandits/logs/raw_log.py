@@ -140,7 +140,7 @@ def _pairs(split: str) -> list[tuple[str, str]]:
 
 
 def _example(known: tuple[str, ...]) -> str:
-    return plain(",".join(f"{name}={1 / len(known):.3g}" for name in known[:3])) + (",…" if len(known) > 3 else "")
+    return plain(",".join(f"{name}=1/{len(known)}" for name in known[:3])) + (",…" if len(known) > 3 else "")
 
 
 # Facts about all rows of a table, for code that has only some of them.
@@ -428,6 +428,8 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
     if raw.propensities is not None:
         full, words = _all_propensities(raw.propensities, raw, actions)
         said.extend(words)
+        if raw.split is not None:
+            _check_split(raw.split, full, raw)
         return Log.of(raw.contexts, actions=actions, propensities=full, **rest())
     count = _count_actions(actions, raw.n_actions)
     if raw.split is not None:
@@ -454,6 +456,17 @@ def _make_log(raw: RawLog, *, reward_range: tuple[float, float] | None, clip: bo
         return Log.of(raw.contexts, actions=actions, propensities=full, **rest())
     least = least_propensities(raw.least, n=n, n_actions=count, unplayed=unplayed)
     return Log.of_played(raw.contexts, actions=actions, played=alone, least=least, **rest())
+
+
+def _check_split(split: str, full: FloatArray, raw: RawLog) -> None:
+    """Raise RowError unless a split gives the propensities (n, A) that the log contains."""
+    shares, _ = parse_split(split, n_actions=full.shape[1], names=raw.names)
+    differs = (np.abs(full - shares) > MAX_SUM_ROUNDING).any(axis=1)
+    if differs.any():
+        raise RowError(
+            f"the log contains propensities, and those of {ROW} are not the split '{plain(split)}'; leave out --split",
+            int(differs.argmax()),
+        )
 
 
 def _all_propensities(propensities: ArrayLike, raw: RawLog, actions: IntArray) -> tuple[FloatArray, tuple[str, ...]]:

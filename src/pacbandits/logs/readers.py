@@ -117,6 +117,8 @@ def read_log(
 def _read_file(path: Path, format: str | None, reading: Json) -> Log:
     check_file(path)
     form = _format(path, format)
+    if b'"pacbandits ' in _first_bytes(path, 200) and not form.columns:
+        raise InputError(f"{path} is a certificate or a plan of this package, not a log; name the log")
     options = ReadingOptions(**reading)
     if options.position is not None and not form.positions:
         raise InputError(f"{path} has no positions; leave out --position")
@@ -135,14 +137,18 @@ def _format(path: Path, asked: str | None) -> LogFormat:
     for form in LOG_FORMATS.values():
         if end in form.endings:
             return form
-    try:
-        with path.open("rb") as file:
-            if file.read(4) == b"PAR1":
-                return LOG_FORMATS["parquet"]
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {why(error)}") from None
+    if _first_bytes(path, 4) == b"PAR1":
+        return LOG_FORMATS["parquet"]
     known = ", ".join(end for form in LOG_FORMATS.values() for end in form.endings)
     raise InputError(f"{path} has an unknown file ending (known: {known})")
+
+
+def _first_bytes(path: Path, count: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(count)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {why(error)}") from None
 
 
 # Logs from data frames of any library that exports Arrow streams.
