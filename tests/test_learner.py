@@ -92,6 +92,12 @@ def test_the_score_is_the_estimated_value_by_another_log(fitted):
     assert fitted.score(frame[only], action[only], reward[only], propensity=both) > 0.7
 
 
+def test_one_propensity_is_that_of_all_rows(fitted):
+    frame, action, reward, _ = a_log(n=300)
+    same = [fitted.score(frame, action, reward, propensity=given) for given in (0.5, np.full(300, 0.5))]
+    assert same[0] == same[1]
+
+
 def test_numbers_of_actions_come_back_as_numbers(fitted):
     frame, action, reward, _ = a_log()
     numbers = np.where(action == "call", 30, 4)

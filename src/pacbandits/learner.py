@@ -120,8 +120,8 @@ class PolicyLearner(BaseEstimator):
 
         X (n, d): the features, as a data frame or an array.
         action (n,): the action of each row, as names or numbers. reward (n,): its reward.
-        propensity (n,): the probability of that action; or (n, A), of every action in the order of their sorted names.
-            Needed without `split`.
+        propensity (n,): the probability of that action; or (n, A), of every action in the order of their sorted names;
+            or one number, if it was the same in all rows. Needed without `split`.
         unit (n,): identifies users who may return.
         """
         table = self._table(X, reset=True)
@@ -208,6 +208,8 @@ class PolicyLearner(BaseEstimator):
         if reward is None:
             raise InputError("the rewards are missing; pass them after the actions: fit(X, action, reward, …)")
         rewards = column_or_1d(reward)
+        if isinstance(propensity, float | int):
+            propensity = np.full(len(played), float(propensity))
         check_consistent_length(table, played, rewards, *(given for given in (propensity, unit) if given is not None))
         codes = cast(IntArray, np.searchsorted(actions, played))
         codes[codes == len(actions)] = 0

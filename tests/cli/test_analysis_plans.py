@@ -26,6 +26,8 @@ def plan(run, tmp_path):
     code, out, _ = run("certify", "--write-plan", path, *ASKED)
     assert code == 0
     assert hashlib.sha256(path.read_bytes()).hexdigest() in out.replace("\n", "")
+    told = json.loads(run("certify", "--write-plan", path, *ASKED, "--json")[1])
+    assert told == {"plan": str(path), "digest": hashlib.sha256(path.read_bytes()).hexdigest()}
     return path
 
 

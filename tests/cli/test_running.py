@@ -287,7 +287,7 @@ def test_a_run_that_stops_by_a_gain_says_what_is_proven_and_verifies(run, tmp_pa
     code, out, _ = run(*asked, "--certificate", files[0], "--log", files[1])
     words = " ".join(out.split())
     assert code == 0
-    assert "stops by a proven gain over action 1" in words
+    assert "stops by a proven gain of at least 0.1 over action 1" in words
     assert "proven gain" in words
     assert "more than action 1; and by itself" in words
     code, out, _ = run("verify", *files)

@@ -34,6 +34,15 @@ def test_a_split_beside_propensities_must_be_the_same(tmp_path):
     assert read_log(path, split="uniform")[0].propensities.tolist() == [[0.5, 0.5]] * 2
 
 
+@pytest.mark.parametrize("label", ["u{}", "{}7"])
+def test_a_column_of_identifiers_is_no_column_of_actions(tmp_path, label):
+    lines = [f"{i % 9},{label.format(i % 150)},{i % 2}" for i in range(300)]
+    path = write(tmp_path / "log.csv", "x,action,reward\n" + "\n".join(lines) + "\n")
+    refused("column 'action' holds 150 different values in 300 rows, as identifiers do", path, split="uniform")
+    write(path, path.read_text() + lines[0] + "\n")
+    assert read_log(path, split="uniform")[0].n_actions == 150
+
+
 def test_a_certificate_is_not_a_log(tmp_path):
     path = write(tmp_path / "proof.json", '{\n "kind": "pacbandits certificate"\n}')
     refused("is a certificate or a plan of this package, not a log; name the log", path, reward="paid")

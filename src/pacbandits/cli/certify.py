@@ -267,7 +267,9 @@ def take_plan(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def write_analysis_plan(path: Path, options: Mapping[str, Any], contexts: Contexts | None) -> None:
+def write_analysis_plan(
+    path: Path, options: Mapping[str, Any], contexts: Contexts | None, *, as_json: bool = False
+) -> None:
     """Write the question that these options ask to a file, and say its digest."""
     from pacbandits.records.log import digest_contexts
     from pacbandits.schema import format_text, json_text
@@ -282,6 +284,9 @@ def write_analysis_plan(path: Path, options: Mapping[str, Any], contexts: Contex
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if as_json:
+        print_json({"plan": str(path), "digest": digest})
+        return
     say(f"{path} has the digest {digest}; publish it before the log is seen, and certify with --plan {path}")
 
 
@@ -525,7 +530,7 @@ def certify_log(
         fixed.check_contexts(request.contexts)
     if write_plan is not None:
         check_output(write_plan)
-        write_analysis_plan(write_plan, context.params, request.contexts)
+        write_analysis_plan(write_plan, context.params, request.contexts, as_json=as_json)
         return
     if not log and sql is None:
         raise InputError("the log is missing: pacbandits certify LOG …; only --write-plan needs none")

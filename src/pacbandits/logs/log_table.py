@@ -374,6 +374,8 @@ def _label_codes(column: Any) -> IntArray:
 # Logs from tables (Parquet, CSV, data frames, rows of data sets).
 
 
+MAX_RARE_ACTIONS = 100  # actions of which each may have few rows
+MIN_ACTION_ROWS = 2  # for each of more actions, on average; fewer are those of identifiers
 PROPENSITY_PREFIX = "propensity_"  # followed by the action: one propensity column per action
 
 
@@ -641,6 +643,7 @@ def _pop_actions(
         given = options.split is not None or options.block is not None
         if not truths and (not given or np.array_equal(played, np.arange(len(played)))):
             return actions, None
+        _check_repeated(len(played), rows=rows, cells=cells)
         names = ("no", "yes") if truths else tuple(str(number) for number in played)
         return (actions if truths else np.searchsorted(played, actions)), names
     check_present(table.pop("action"), "action", cells)
@@ -651,11 +654,21 @@ def _pop_actions(
     unplayed |= split_names(split) if split is not None else set[str]()
     shown = {labels[int(code)] for code in np.unique(codes)}
     if split is not None:
+        _check_repeated(len(shown), rows=rows, cells=cells)
         check_shown(split, shown, rows=rows, column=cells.column("action"))
     kept = sorted(shown | unplayed)  # a dictionary has another order
     place = {label: k for k, label in enumerate(kept)}
     places = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
     return places[codes], tuple(kept)
+
+
+def _check_repeated(count: int, *, rows: int, cells: CellNames) -> None:
+    """Raise InputError if a column of actions with `count` values in all rows looks like one of identifiers."""
+    if count > MAX_RARE_ACTIONS and rows <= MIN_ACTION_ROWS * count:
+        raise InputError(
+            f"{cells.column('action')} holds {count:,} different values in {rows:,} rows, as identifiers do, and "
+            "nothing can be learnt of actions so rare; name the column of the action: --action NAME"
+        )
 
 
 def _check_told_apart(column: Any, labels: Sequence[str], cells: CellNames) -> None:

@@ -383,7 +383,10 @@ def runs_document(runs: Sequence[Run], *, asked: int) -> Document:
 
 def _asked(run: Run) -> str:
     """Return what a run stops by: ε, or a gain over an action."""
-    return f"ε = {run.epsilon:g}" if run.improve_on is None else f"stops by a proven gain over action {run.improve_on}"
+    if run.improve_on is None:
+        return f"ε = {run.epsilon:g}"
+    least = f" of at least {run.gain:g}" if run.gain else ""
+    return f"stops by a proven gain{least} over action {run.improve_on}"
 
 
 def algorithms_document(algorithms: Mapping[Profile, Sequence[Option]]) -> Document:

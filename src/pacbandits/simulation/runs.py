@@ -93,6 +93,7 @@ class Run(Displayed):
     contexts: the contexts shown to the algorithm.
     policies: the class.
     improve_on: the action that is today's practice, if the run stops by a proven gain over it.
+    gain: the smallest proven gain to stop at; None for any above 0.
     proven_gain: the gain over it that the certificate proves of the policy; 0 if it proves none.
     true_gain: the gain of the policy over it, by the truth.
     pilot_samples: how many of the samples are of the pilot that the run began with.
@@ -119,6 +120,7 @@ class Run(Displayed):
     contexts: Contexts | None = None
     policies: PolicyClass | None = None
     improve_on: int | None = None
+    gain: float | None = None
     proven_gain: float | None = None
     true_gain: float | None = None
     pilot_samples: int = 0
@@ -157,7 +159,12 @@ class Run(Displayed):
             **(
                 {}
                 if self.improve_on is None
-                else {"improve_on": self.improve_on, "proven_gain": self.proven_gain, "true_gain": self.true_gain}
+                else {
+                    "improve_on": self.improve_on,
+                    "gain": self.gain,
+                    "proven_gain": self.proven_gain,
+                    "true_gain": self.true_gain,
+                }
             ),
             **({} if self.pilot_samples == 0 else {"pilot_samples": self.pilot_samples}),
         }
@@ -382,6 +389,7 @@ def run(
         contexts=last.contexts,
         policies=chosen,
         improve_on=None if judged is None else judged.over,
+        gain=None if judged is None else getattr(made, "gain", None),
         proven_gain=None if judged is None else judged.proven,
         true_gain=None if judged is None else judged.true,
         pilot_samples=pilot_samples(last),
