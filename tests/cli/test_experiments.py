@@ -227,6 +227,13 @@ def test_simulated_visitors_come_to_rehearsals_alone(run, at):
         assert made.protocol.policy_class.log_size == real.protocol.policy_class.log_size
 
 
+def test_the_database_of_the_service_is_that_of_the_commands(run, created, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PACBANDITS_DATABASE", str(created / "pacbandits.db"))
+    code, out, _ = run("experiment", "list")
+    assert (code, "checkout" in out) == (0, True)
+
+
 def test_without_a_database_nothing_is_listed(run, at):
     code, _, err = run("experiment", "list")
     assert (code, "pacbandits.db" in err) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +43,8 @@ DatabaseAt = Annotated[
         "--database",
         metavar="FILE|URL",
         help="Database with the experiments: an SQLite file, or [cyan]postgresql://user@host/name[/].",
+        envvar="PACBANDITS_DATABASE",
+        show_envvar=True,
     ),
 ]
 Reason = Annotated[str, typer.Option(help="The reason, stored in the event log and visible to everyone.")]
@@ -341,7 +344,8 @@ def pause(name: Name, reason: Reason, database: DatabaseAt = DEFAULT_DATABASE) -
     """
     with _open(database, name) as experiment:
         experiment.pause(reason, by=SHELL)
-    there = "" if database == DEFAULT_DATABASE else f" --database {plain(masked(database))}"
+    usual = os.environ.get("PACBANDITS_DATABASE", DEFAULT_DATABASE)
+    there = "" if database == usual else f" --database {shlex.quote(plain(masked(database)))}"
     say(f"{name} is paused; to continue: pacbandits experiment resume {name} --reason …{there}")
 
 
