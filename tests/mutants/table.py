@@ -164,14 +164,14 @@ THRESHOLDS = (
     Mutant(
         "the rows of counted blocks are read in the order of the file",
         "logs/blocks.py",
-        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return content[_permutation(digest.digest(), len(content))]",
         "return np.arange(len(content))",
         f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
     ),
     Mutant(
         "sorted rows of counted blocks are not permuted",
         "logs/blocks.py",
-        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return content[_permutation(digest.digest(), len(content))]",
         "return content",
         f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
     ),
@@ -188,6 +188,13 @@ THRESHOLDS = (
         "np.add.at(counts, (codes[first], actions[first]), 1)",
         "np.add.at(counts, (codes, actions), 1)",
         f"{BLOCKS}clusters_are_counted_and_not_their_rows",
+    ),
+    Mutant(
+        "clusters of many rows come first",
+        "logs/blocks.py",
+        "for place in drawn]",
+        "for place in sorted(drawn, key=lambda one: -len(items[one]))]",
+        f"{BLOCKS}clusters_of_many_rows_do_not_come_first",
     ),
     Mutant(
         "counted blocks are not counted down",

@@ -238,7 +238,8 @@ def drawn_order(log: Log, codes: IntArray) -> IntArray:
     items.sort(key=lambda own: rank[own].tolist())
     digest.update(np.array([len(own) for own in items], dtype="<i8").tobytes())
     digest.update(rank[np.concatenate(items)].astype("<i8").tobytes())
-    return np.concatenate([items[place] for place in _permutation(digest.digest(), len(items))])
+    drawn: list[int] = _permutation(digest.digest(), len(items)).tolist()
+    return np.concatenate([items[place] for place in drawn])
 
 
 def _permutation(key: bytes, count: int) -> IntArray:
