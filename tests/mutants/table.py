@@ -2576,8 +2576,8 @@ PILOTS: tuple[Mutant, ...] = (
     Mutant(
         "a pilot: stakes of a round know all its rows",
         "trials/pilot_rows.py",
-        "_explore(trial, state, part if fixed else None)",
-        "_explore(trial, replace(state, log=pilot.log) if state.log else state, part if fixed else None)",
+        "_explore(trial, state)",
+        "_explore(trial, replace(state, log=pilot.log) if state.log else state)",
         f"{PILOT_ROWS}bets_on_a_round_of_the_pilot_depend_on_earlier_rounds_alone",
     ),
     Mutant(
