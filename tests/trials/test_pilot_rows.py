@@ -78,6 +78,8 @@ def test_verify_refuses_rows_of_a_pilot_that_were_altered_or_moved():
     flat = digest_log(replace(part, rounds=np.zeros(len(part), dtype=np.int64)))
     forged = replace(made, digest=digest_log(moved), pilot=replace(made.pilot, digest=flat))
     assert "do not stand in the order of their contents" in str(pb.verify(forged, moved, problem.policies).faults)
+    hidden = pb.verify(replace(made, pilot=None, remarks=()), log, problem.policies)
+    assert "does not say that it assumes: the first 150 rows are those of a pilot" in str(hidden.faults)
     for pilot, words in (
         (replace(made.pilot, rows=149, samples=149), "are not the 149 rows"),
         (replace(made.pilot, digest="0" * 64), "not those that the certificate was made from"),

@@ -261,8 +261,9 @@ def arrange_pilot(trial: Trial, pilot: Log) -> ArrangedPilot:
             ends.append(ends[-1] + max(1, int(trial.growth * ends[-1])))
         rounds = np.searchsorted(np.array(ends), np.arange(len(log)), side="right")
         log = replace(log, rounds=rounds.astype(np.int64))
-    rounds = int(log.rounds[-1]) + 1
-    return ArrangedPilot(log, CountedPilot(len(log), log.samples, rounds, by_content, digest))
+    record = CountedPilot(len(log), log.samples, int(log.rounds[-1]) + 1, by_content, digest)
+    # The log of the trial says it, too, so that a certificate without it is refused.
+    return ArrangedPilot(replace(log, remarks=(*log.remarks, record.assumption)), record)
 
 
 def arrange_stored(
