@@ -482,6 +482,6 @@ def slack_of(policy: Chosen, leaders: Sequence[Policy], shares: FloatArray) -> f
         own = {j: weights[told.index(one)] for j, one in there if one in told}
     kept = list(own)
     dropped, held = np.abs(np.delete(shares, kept)).sum(), shares[kept].sum()
-    other = 0.5 * np.abs(shares[kept] / held - np.array(list(own.values()))).sum()
+    other = 0.5 * np.abs(shares[kept] / held - np.array(list(own.values()))).sum() if held > 0 else 0.0
     off = float(dropped + abs(1.0 - held)) + (float(other) if other > MAX_WEIGHT_ROUNDING else 0.0)
     return off if off > MAX_WEIGHT_ROUNDING else 0.0
