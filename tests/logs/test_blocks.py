@@ -318,6 +318,26 @@ def test_clusters_of_many_rows_do_not_come_first():
     assert np.array_equal(mixed.propensities, log.propensities)
 
 
+@pytest.mark.slow
+def test_gains_of_clusters_whose_effect_depends_on_their_size_are_true():
+    """New helps the many small clusters and harms the large ones: 0.7 · 0.6 − 0.3 · 0.46 in all."""
+    trials, delta, truth, wrong = 12, 0.2, 0.7 * 0.6 - 0.3 * 0.46, 0
+    constants = pb.Trees.learn(pb.Contexts.of([[0.0], [1.0]], names=["age"]), n_actions=2, depth=0)
+    for seed in range(trials):
+        rng, n = np.random.default_rng(seed), 3000
+        large, new = rng.random(n) < 0.3, np.arange(n) // 4 % 2 == 0
+        means = np.where(large, np.where(new, 0.2, 0.66), np.where(new, 0.8, 0.2))
+        person = np.repeat(np.arange(n), np.where(large, 8, 1))
+        columns = {"school": [f"s{one % 4}" for one in person], "age": rng.random(len(person)), "person": person}
+        columns["class"] = np.where(new, "new", "usual")[person]
+        columns["passed"] = (rng.random(len(person)) < means[person]).astype(int)
+        log = read(pa.table(columns), unit="person", without=["school"])
+        made = pb.certify(log, constants, delta=delta, control="usual")
+        value = pb.evaluate(log, "new", delta=delta).over_each[log.action_names.index("usual")]
+        wrong += made.gain > truth or not value.low <= truth <= value.high
+    assert wrong <= binom.ppf(1 - 1e-3, trials, 2 * delta)
+
+
 def test_no_arrangement_of_a_file_chooses_which_values_of_a_metric_bet():
     """Rows that differ in a metric alone are different rows, whose places do not follow from their order in a file."""
     rng, n = np.random.default_rng(6), 300
