@@ -197,6 +197,20 @@ THRESHOLDS = (
         f"{BLOCKS}clusters_of_many_rows_do_not_come_first",
     ),
     Mutant(
+        "values of a trial are those of its leaders with even stakes",
+        "certificate/worth.py",
+        "stakes = stakes if c.by_rule else trial_stakes(c.bets, c.leaders)",
+        "stakes = stakes if c.by_rule else even_stakes(len(c.bets.scales))",
+        "certificate/test_values.py::test_the_worth_of_a_trial_is_that_of_its_own_mixture",
+    ),
+    Mutant(
+        "a log does not say that it began with a pilot",
+        "trials/pilot_rows.py",
+        "replace(log, remarks=(*log.remarks, record.assumption))",
+        "log",
+        f"{PILOT_ROWS}verify_refuses_rows_of_a_pilot_that_were_altered_or_moved",
+    ),
+    Mutant(
         "counted blocks are not counted down",
         "logs/blocks.py",
         "left = counts[block] - (before - before[starts][block])",
