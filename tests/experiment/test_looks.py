@@ -66,7 +66,7 @@ def test_what_is_proven_and_likely_is_told_in_the_end(seen):
     assert value["standard"]["low"] < 0.3 < value["standard"]["high"]
     assert (out["to_go"]["samples"], out["to_go"]["days"]) == (0, 0.0)
     assert 0.2 < out["to_go"]["plain_trial"] / claim["samples"] < 20
-    assert out["policy"]["kind"] in ("tree", "lottery")
+    assert out["policy"]["kind"] in ("tree", "mixture")
     json.dumps(out, allow_nan=False)
 
 

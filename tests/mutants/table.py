@@ -618,7 +618,7 @@ PAST = (
         MADE,
     ),
     Mutant(
-        "what a lottery lacks is taken for a number known beforehand",
+        "what a mixture lacks is taken for a number known beforehand",
         "certificate/making.py",
         "inside = epsilon if self.leaders is None else 0.0",
         "inside = epsilon",
@@ -1060,18 +1060,18 @@ RECHECK = (
         MADE,
     ),
     Mutant(
-        "verify ignores the weights of a lottery",
+        "verify ignores the weights of a mixture",
         "verifier/figures.py",
         " or not np.allclose(weights, owed, rtol=0, atol=1e-9)",
         "",
         FORGERY,
     ),
     Mutant(
-        "verify ignores who is drawn by a lottery",
+        "verify ignores who is drawn by a mixture",
         "verifier/figures.py",
         "same_policy(one, c.leaders.policies[j])",
         "True",
-        f"{LEADERS}verify_takes_no_other_policies_in_a_lottery",
+        f"{LEADERS}verify_takes_no_other_policies_in_a_mixture",
     ),
     Mutant(
         "verify ignores the slack",
@@ -2168,7 +2168,7 @@ EXPERIMENTS = (
     Mutant(
         "an audit without the weight that moves",
         AUDIT,
-        "if c.leaders.moving != (SINGLE_MOVING if trial.single else LOTTERY_MOVING) or c",
+        "if c.leaders.moving != (SINGLE_MOVING if trial.single else MIXTURE_MOVING) or c",
         "if c",
         f"{FORGING}every_term_of_a_certificate_is_that_of_the_protocol_or_of_a_round",
     ),

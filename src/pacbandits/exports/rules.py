@@ -68,7 +68,7 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
 
     A condition has a `feature` and one of: `at_most` a number, `is` a label, `is_missing`, or `among` ids of contexts.
     It fails for a missing value, unless it has `or_missing`. "else" is null if contexts without a rule have no action.
-    A mixture policy has rule lists under "lottery", each with its `probability` and `below`: the first whose `below` is
+    A mixture policy has rule lists under "mixture", each with its `probability` and `below`: the first whose `below` is
     above a draw from [0, 1) is taken. Features made of date columns are listed under "made", each with the column and
     its part: the `weekday` (Mon, …, Sun), the `day` (counted from 1970-01-01), the `hour` (13.5 is half past one), or
     the `age`, the number of days `before` another column.
@@ -93,7 +93,7 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
     if not isinstance(policy, Mixture):
         return _rules(policy, names) | beside
     parts = zip(policy.policies, policy.weights, policy.bounds, strict=True)
-    return {"lottery": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]} | beside
+    return {"mixture": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]} | beside
 
 
 def _made(part: DatePart) -> Json:

@@ -564,7 +564,7 @@ class Coda(Trial):
         *,
         pilot: Pilot = 0,
         growth: Growth = DEFAULT_GROWTH,
-        answer: Wanted = "lottery",
+        answer: Wanted = "mixture",
         floor: Annotated[
             float, About("the least probability of an action, as a share of uniform exploration", least=0, most=1)
         ] = DEFAULT_FLOOR_SHARE,
@@ -675,7 +675,7 @@ class Uniform(Trial):
 
     @classmethod
     def made_for(
-        cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH, answer: Wanted = "lottery"
+        cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH, answer: Wanted = "mixture"
     ) -> Uniform:
         """Return the trial for this setting."""
         return cls(

@@ -31,7 +31,7 @@ from pacbandits.policies.trees.tree_policy import (
     branch,
     read_test,
 )
-from pacbandits.records import Chosen, Contexts, Lottery, Policy, parts_of
+from pacbandits.records import Chosen, Contexts, Mixture, Policy, parts_of
 from pacbandits.records.policy import call
 from pacbandits.schema import Fields
 
@@ -394,7 +394,7 @@ class WithinBudget(PolicyClass):
 
     def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
         """Return the weighted mean cost of a policy over contexts; for a mixture policy, the expected cost."""
-        shares = chosen.weights if isinstance(chosen, Lottery) else (1.0,)
+        shares = chosen.weights if isinstance(chosen, Mixture) else (1.0,)
         each = (float(contexts.weights @ self.costs[policy(contexts)]) for policy in parts_of(chosen))
         return sum(share * cost for share, cost in zip(shares, each, strict=True))
 
