@@ -18,9 +18,9 @@ import numpy as np
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.planning.assumptions import Assumptions, people_of
+from pacbandits.planning.assumptions import RIVALS, Assumptions, people_of
 from pacbandits.planning.sample_sizes import estimate, foretold
-from pacbandits.planning.simulated_trials import RIVALS, Job, TrialQuestion, play_all, quantile
+from pacbandits.planning.simulated_trials import Job, TrialQuestion, play_all, quantile
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.people import people
 from pacbandits.problems.scenarios import KINDS, Outcome, Scenario, ScenarioKind

@@ -117,7 +117,7 @@ def test_calls_are_checked_too(options: dict[str, object], message: str) -> None
 
 
 def test_a_choice_is_read_by_its_former_name_and_known_by_the_present_one():
-    setting = pb.Setting(pb.Trivial(2, 2), 0.1, 0.1)
+    setting = pb.Setting(pb.Trivial(2, 2), 0.1, 0.1, pb.RewardBounds())
     made = [pb.make_algorithm(spec, setting) for spec in ("coda:answer=lottery", "coda:answer=mixture", "coda")]
     assert made[0] == made[1] == made[2]
     with pytest.raises(InputError, match="answer must be mixture or single, got 'mix'"):

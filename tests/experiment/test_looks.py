@@ -16,7 +16,7 @@ from pacbandits.certificate import Interval, Worth
 from pacbandits.experiment.analyses import ToGo, _value, leaves_of, look_forward, mean_reward, people_a_day
 from pacbandits.experiment.exports import _alarms
 from pacbandits.experiment.protocol import GuardrailRule
-from pacbandits.planning.plan_files import Forecast
+from pacbandits.planning.assumptions import Forecast
 from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, TreePolicy, TreeSplit
 from tests.experiment.cases import ACTIONS, protocol
 from tests.experiment.live import Played

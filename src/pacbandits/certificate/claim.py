@@ -16,8 +16,8 @@ from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.checks import check_percentage
 from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
 from pacbandits.errors import InputError, one_line, plain
-from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.registry import chosen_from_json, policy_from_json
 from pacbandits.progress import Displayed
 from pacbandits.records import Chosen, Log, Mixture, describe_chosen
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range

@@ -270,6 +270,7 @@ def add_differences(
 # Weight that rows move between leaders, and the policy that is certified in the end.
 
 
+MAX_WHOLE = 2.0**62  # the largest score of a row, as a whole number, in sums of these
 MAX_WEIGHT_ROUNDING = 1e-12  # of the sum of all weights
 
 

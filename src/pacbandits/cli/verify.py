@@ -297,7 +297,7 @@ def verify_files(
     expected: str | None,
 ) -> tuple[Log, Verdict]:
     """Return the first rows of the files, and the verdict on a certificate by sums over all rows."""
-    from pacbandits.certificate.summed.front import as_engine_reads
+    from pacbandits.certificate.summed.survey import as_engine_reads
     from pacbandits.proofs import check_expected
     from pacbandits.proofs import verify as recheck
 

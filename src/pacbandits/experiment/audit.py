@@ -14,7 +14,6 @@ from pacbandits.arrays import BoolArray, IntArray, as_read, special
 from pacbandits.certificate.certificate import (
     ASSUMPTIONS,
     BETS_FIXED,
-    CAP_SHARE,
     LED,
     MODEL_GIVEN,
     ROUNDS,
@@ -22,6 +21,7 @@ from pacbandits.certificate.certificate import (
     Improvement,
 )
 from pacbandits.certificate.claim import FIXED
+from pacbandits.certificate.conventions import CAP_SHARE
 from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of, plain

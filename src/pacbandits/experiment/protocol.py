@@ -22,7 +22,7 @@ from pacbandits.experiment.chain import digest_published, publish
 from pacbandits.experiment.draws import DRAWINGS, Drawing
 from pacbandits.experiment.stored_rows import MAX_DURATION_SECONDS, spell_duration
 from pacbandits.experiment.stored_rows import read_duration as read_duration
-from pacbandits.planning.plan_files import Forecast
+from pacbandits.planning.assumptions import Forecast
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import (

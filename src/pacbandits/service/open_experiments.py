@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -32,9 +32,11 @@ from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import check_experiment_name
 from pacbandits.schema import Json
-from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import UNSEEN_DATABASE, Refusal
+
+if TYPE_CHECKING:
+    from pacbandits.service.event_log import Journal, Meters
 
 # The writer queue of an experiment: waiting requests are written in one transaction, and answered once it is durable.
 #

@@ -27,7 +27,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Ledger
-from pacbandits.certificate.certificate import MAX_STAKE
+from pacbandits.certificate.conventions import MAX_STAKE
 from pacbandits.checks import number, positive, settle
 from pacbandits.confidence import best_threshold, certificate_threshold
 from pacbandits.design import (

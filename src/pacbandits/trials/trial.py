@@ -25,9 +25,10 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger, make_certificate, worth_leading
-from pacbandits.certificate.certificate import MAX_STAKE, Candidate, CountedPilot, Improvement
+from pacbandits.certificate.certificate import Candidate, CountedPilot, Improvement
 from pacbandits.certificate.certify import Request, certify_survey, improve_by_rounds
 from pacbandits.certificate.choosing import makes_way
+from pacbandits.certificate.conventions import MAX_STAKE
 from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.survey import LogInMemory

@@ -15,8 +15,6 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import (
-    CAP_SHARE,
-    MAX_STAKE,
     MIN_DENOMINATOR,
     ONE_ACTION,
     RULE,
@@ -25,7 +23,9 @@ from pacbandits.certificate.certificate import (
     GuardedMetric,
 )
 from pacbandits.certificate.conventions import (
+    CAP_SHARE,
     EXPERT_STAKES,
+    MAX_STAKE,
     TUNED_MULTIPLIERS,
     TUNED_SHARES,
     TUNING_SHARE,

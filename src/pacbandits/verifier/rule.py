@@ -19,9 +19,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import CAP_SHARE, MODEL_GIVEN, RULE, Certificate
+from pacbandits.certificate.certificate import MODEL_GIVEN, RULE, Certificate
 from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.conventions import (
+    CAP_SHARE,
     DOUBT_STANDARD_ERRORS,
     EXPERT_STAKES,
     FIRST_BLOCK_ROWS,

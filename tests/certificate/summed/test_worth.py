@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.certificate import Bets
 from pacbandits.certificate.certify import evaluate, measure_worth
+from pacbandits.certificate.conventions import Bets
 from pacbandits.certificate.intervals import REST_BITS, add_whole
 from pacbandits.certificate.stakes import Stakes
 from pacbandits.certificate.summed.survey import survey

@@ -23,10 +23,15 @@ from pacbandits.policies.trees.frontier import (
     front_by_bins,
     front_by_pairs,
 )
-from pacbandits.policies.trees.histograms import STRETCH_ROWS, SmallestLeaf, TreeLimits, mirror
-from pacbandits.policies.trees.search import (
+from pacbandits.policies.trees.histograms import (
     ALL_SPLITS,
+    STRETCH_ROWS,
     TREE_TIE_SHARE,
+    SmallestLeaf,
+    TreeLimits,
+    mirror,
+)
+from pacbandits.policies.trees.search import (
     DeepSearch,
     Effort,
     best_by_bins,
