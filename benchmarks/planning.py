@@ -120,11 +120,11 @@ def main(problems: int = 40, trials: int = 5, first: int = 1000, fresh: int = 0)
         rows.append(row)
         print(*row, flush=True, file=sys.stderr)
     head = ["seed", "problem", "actions", "log size"]
-    head += [words for kind in ("adaptive", "plain") for words in (f"{kind}: foretold", "simulated", "ratio")]
+    head += [words for kind in ("adaptive", "plain") for words in (f"{kind}: predicted", "simulated", "ratio")]
     print_table(f"Medians of {trials} trials of each problem", head, rows)
     for name in RIVALS:
         near = np.mean([1 / FACTOR <= ratio <= FACTOR for ratio in ratios[name]])
-        print(f"{name}: foretold within a factor {FACTOR} in {100 * near:.0f} % of {problems} problems")
+        print(f"{name}: predicted within a factor {FACTOR} in {100 * near:.0f} % of {problems} problems")
     if fresh:
         print(f"fresh trials within the 80 % band: {100 * np.mean(inside):.0f} % of {len(inside)}")
 

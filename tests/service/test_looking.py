@@ -132,7 +132,7 @@ def test_what_nobody_foresaw_is_told_without_its_values(played, monkeypatch):
         raise RuntimeError("a context with age 31")
 
     monkeypatch.setattr(played.client.app.state.service.shelf._writers["checkout"].experiment, "assign_many", fails)
-    assert refused(played.post(f"{AT}/assignments", {"context": SOMEBODY}), 500, "journal says where")
+    assert refused(played.post(f"{AT}/assignments", {"context": SOMEBODY}), 500, "server log says where")
     assert "RuntimeError" in played.journal()
     assert "age 31" not in played.journal()
 

@@ -341,7 +341,7 @@ def audit_export(
     if proof.record is not None and proof.record["records"] != found.claimed:
         raise InputError(
             f"the certificate is of the first {proof.record['records']:,} records, and the log in {log} of the first "
-            f"{found.claimed:,}; export it again with --look {proof.record['look']}"
+            f"{found.claimed:,}; export it again with --analysis {proof.record['look']}"
         )
     own = made if isinstance(made, Certificate) else None
     return audit(found, own, head=head, stamp=stamp, authorities=authorities, contexts=contexts, log=read)

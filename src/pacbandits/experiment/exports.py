@@ -393,7 +393,7 @@ def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -
         query = sa.select(tables.looks).where(t.experiment == stored.name, t.number == look)
         found = connection.execute(query).one_or_none()
         if found is None:
-            raise InputError(f"there was no look {look} at '{stored.name}' yet; its status tells the last one")
+            raise InputError(f"'{stored.name}' has no interim analysis {look} yet; its status names the last one")
     if found is None:
         return standing.sequence, standing.seen_until, 0
     return int(found.sequence), int(json.loads(found.body)["snapshot_at"]), int(found.number)

@@ -85,7 +85,7 @@ class StoredSampler(ABC):
     def check_barred(self) -> None:
         """Raise InputError unless some actions are left."""
         if not set(self.barred) < set(range(self.n_actions)):
-            raise InputError(f"some of {self.n_actions} actions must be left, and {list(self.barred)} are barred")
+            raise InputError(f"some of {self.n_actions} actions must be left, and {list(self.barred)} are excluded")
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
         periods = {str(share): finite(plan.periods(one, share)) for share in (0.5, 0.8, 0.95)}
         out[one] = {
             "people": plan.quantiles(one).to_json(),
-            "people_foretold": plan.foretold(one).to_json(),
+            "people_estimated": plan.foretold(one).to_json(),
             "by_scenario": {scenario.name: plan.quantiles(one, i).to_json() for i, scenario in enumerate(s.scenarios)},
             "periods": None if s.traffic is None else periods | {"period": s.traffic.period},
             "done_by_budget": None if plan.budget is None else plan.chance(plan.budget, one),
@@ -129,7 +129,7 @@ def gain_answer_to_json(plan: GainPlan) -> Json:
         "effects": list(s.effects),
         "simulated": plan.simulated,
         "rows": finite(plan.rows),
-        "rows_foretold": finite(plan.foretold(plan.power)),
+        "rows_estimated": finite(plan.foretold(plan.power)),
         "ordinary_test_rows": finite(plan.ordinary()),
         "ratio": plan.ratio,
         "periods": None if s.traffic is None else periods | {"period": s.traffic.period},

@@ -648,7 +648,7 @@ def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark
 
 def _came_back(certificate: Certificate, log: Log) -> list[Mark]:
     """Return whether units repeat, as far as the log shows, and what that means for the evidence."""
-    title, c = "Did people come back?", certificate
+    title, c = "Are there returning users?", certificate
     if c.units is None:
         return [Mark("yellow", title, one_line(words)) for words in log.assumed if tells_of_return(words)]
     if len(log) == c.units:

@@ -165,7 +165,7 @@ def can_be_streamed(log: Log) -> bool:
 
 def _of_log(log: Log) -> Facts:
     if not can_be_streamed(log):
-        what = "rewards came late" if log.known is not None else "people come back"
+        what = "rewards came late" if log.known is not None else "the log has returning users"
         what = "the rows of blocks were counted" if says(log.remarks, COUNTED) else what
         what = "contexts have features for each action" if log.contexts.phi is not None else what
         raise InputError(f"{what}, which needs all rows at once; certify in memory, without --engine")

@@ -527,7 +527,7 @@ def describe_restricted(given: Mapping[str, str], contexts: int) -> str:
         "budget": f"{shares} of the {contexts:,} contexts that were known"
         if shares
         else f"cost at most {{}} on average over the {contexts:,} contexts that were known",
-        "never": "take no action where it is barred",
+        "never": "take no action where it is excluded",
         "leaf": f"hold a share of {{}} or more of the {contexts:,} known contexts in every leaf",
     }
     words = [sentence.format(plain(given[name])) for name, sentence in said.items() if name in given]
