@@ -347,7 +347,7 @@ class Draws:
         if policies.lists_policies:
             unchosen = np.asarray(policies.actions(seen))
         else:
-            scores = (np.sqrt(weights) * rng.standard_normal(means.shape) for _ in range(UNCHOSEN_POLICIES))
+            scores = (np.sqrt(weights) * _normal(rng, means.shape, seen) for _ in range(UNCHOSEN_POLICIES))
             unchosen = np.array([policies.argmax(seen, one)(seen) for one in scores])
         best = policies.argmax(seen, weights * means)(seen)
         share = share_beyond_chance(missed, squares, best, unchosen.astype(np.int64))
@@ -358,10 +358,10 @@ class Draws:
         draws: list[Draw] = []
         for off in (sign * one for one in errors for sign in (1.0, -1.0)):
             possible = np.clip(means + off, 0.0, 1.0)
-            values = weights * possible + share * missed + error * rng.standard_normal(means.shape)
+            values = weights * possible + share * missed + error * _normal(rng, means.shape, seen)
             first = policies.argmax(seen, values)(seen)
             gaps = values[np.arange(n), first][:, None] - values
-            draws.append(Draw(possible, first, gaps, rng.standard_normal(means.shape), rng.standard_normal(n)))
+            draws.append(Draw(possible, first, gaps, _normal(rng, means.shape, seen), _normal(rng, (n,), seen)))
         size = 0.0 if state.leaders is not None else policies.log_size
         threshold = best_threshold if trial.epsilon == 0 else certificate_threshold
         nats, multipliers = threshold(log_size=size, delta=trial.delta), np.array(trial.multipliers(state))
@@ -445,6 +445,16 @@ class Draws:
         best = int(least.argmax())
         expert = int(wealths[best].min(axis=1).argmax())
         return float(least[best]), float(stakes[best, expert, 0])
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...], contexts: Contexts) -> FloatArray:
+    """Return normal numbers (n, …) for contexts that can occur, 0 for the rest.
+
+    So the numbers of a context are the same whether or not a trial tells its rows by the ids of known contexts.
+    """
+    out, occur = np.zeros(shape), contexts.weights > 0
+    out[occur] = rng.standard_normal((int(occur.sum()), *shape[1:]))
+    return out
 
 
 def _fit_error(state: TrialState, contexts: Contexts, rng: np.random.Generator) -> FloatArray:

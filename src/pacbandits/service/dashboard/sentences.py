@@ -69,7 +69,9 @@ def confidence(status: JsonView) -> str:
 
 
 def as_confidence(share: float) -> str:
-    """Format a confidence, rounded down: 95.5 %."""
+    """Format a confidence, rounded down: 95.5 %; a dash for what is none."""
+    if not 0 <= share <= 1:
+        return "—"
     return f"{math.floor(1e4 * share + 1e-6) / 100:g} %"
 
 
