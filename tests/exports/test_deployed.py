@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pacbandits as pb
-from pacbandits.exports.deployed import DeployedPolicy
+from pacbandits.exports.deployed_policy import DeployedPolicy
 from pacbandits.policies.trees.tree_policy import AtMost, Is, TreePolicy, TreeSplit
 
 TREE = TreePolicy(TreeSplit(AtMost("age", 30.0), 0, TreeSplit(Is("device", "phone"), 1, 2)), 3)

@@ -16,8 +16,8 @@ from sqlalchemy.exc import OperationalError
 import pacbandits as pb
 from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.service import parts as watching
-from pacbandits.service.documented import BODIES
 from pacbandits.service.open_experiments import EXPORTER
+from pacbandits.service.openapi import BODIES
 from tests.service.cases import ACTIONS, ADMIN, SOMEBODY, people, refused, serving
 
 AT = "/experiments/checkout"

@@ -14,7 +14,7 @@ from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
 if TYPE_CHECKING:
     from pacbandits.arrays import IntArray
-    from pacbandits.exports.deployed import DeployedPolicy
+    from pacbandits.exports.deployed_policy import DeployedPolicy
     from pacbandits.exports.rules import Action
     from pacbandits.logs.customers import Customers
     from pacbandits.proofs import Proof
