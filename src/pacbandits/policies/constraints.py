@@ -23,8 +23,9 @@ from pacbandits.policies.trees.constraints import (
     spell_bar,
     too_dear,
 )
-from pacbandits.records import Contexts, Log, Policy, check_contexts
-from pacbandits.records.policy import call
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.log import Log
+from pacbandits.records.policy import Policy, call
 from pacbandits.schema import Fields
 
 # Restrictions on deployable policies, by action and feature names; they become options of a spec.

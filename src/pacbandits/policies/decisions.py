@@ -15,7 +15,8 @@ import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.records import Chosen, Contexts, parts_of
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Chosen, parts_of
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from pacbandits.policies.trees.constraints import (
     trees,
     trees_from_json,
 )
-from pacbandits.records import Chosen, Contexts, Mixture, Policy, check_contexts
-from pacbandits.records.policy import FORMER_MIXTURE, MIXTURE
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.policy import FORMER_MIXTURE, MIXTURE, Chosen, Mixture, Policy
 from pacbandits.schema import Fields, Json, json_object, same_json
 
 MAX_MIXTURE_POLICIES = 10_000  # in one mixture policy in a file

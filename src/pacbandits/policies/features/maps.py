@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores, plain_if_few
-from pacbandits.records import Contexts
+from pacbandits.records.contexts import Contexts
 
 if TYPE_CHECKING:
     from pacbandits.policies.decisions import Term

@@ -39,7 +39,8 @@ from pacbandits.policies.trees.search import (
     best_tree,
 )
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, leaf_numbers, leaves, simplest_tree
-from pacbandits.records import Contexts, Policy
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy
 
 # Search costs of trees: rows summed by pairs of features, and pairs of splits evaluated.
 #

@@ -31,8 +31,8 @@ from pacbandits.policies.trees.tree_policy import (
     branch,
     read_test,
 )
-from pacbandits.records import Chosen, Contexts, Mixture, Policy, parts_of
-from pacbandits.records.policy import call
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Chosen, Mixture, Policy, call, parts_of
 from pacbandits.schema import Fields
 
 # Excluded regions: where an action must not be taken, by one feature; in words, in JSON and in a spec.
