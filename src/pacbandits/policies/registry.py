@@ -21,10 +21,8 @@ from pacbandits.options import parse_spec
 from pacbandits.policies.base import ClassSpec, PolicyClass, check_class, check_n_actions
 from pacbandits.policies.constraints import Without, without_from_json
 from pacbandits.policies.finite import Finite, TablePolicy, Trivial, trivial
-from pacbandits.policies.linear import Linear, LinearPolicy
-from pacbandits.policies.linear.classes import linear
-from pacbandits.policies.linear.policy import GreedyPolicy
-from pacbandits.policies.trees import TreePolicy
+from pacbandits.policies.linear.classes import Linear, linear
+from pacbandits.policies.linear.policy import GreedyPolicy, LinearPolicy
 from pacbandits.policies.trees.classes import BinnedTrees
 from pacbandits.policies.trees.constraints import (
     Barred,
@@ -34,6 +32,7 @@ from pacbandits.policies.trees.constraints import (
     trees,
     trees_from_json,
 )
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records.contexts import Contexts, check_contexts
 from pacbandits.records.policy import FORMER_MIXTURE, MIXTURE, Chosen, Mixture, Policy
 from pacbandits.schema import Fields, Json, json_object, same_json
