@@ -9,11 +9,13 @@ from typing import Literal, get_args
 from pacbandits.checks import text, texts
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.policies.decisions import (
+    AskingPolicy,
     Condition,
     DecidingPolicy,
     Decision,
     IdAmong,
     Indicator,
+    Inputs,
     LabelIs,
     LargestScore,
     NumberAtMost,
@@ -21,7 +23,6 @@ from pacbandits.policies.decisions import (
     RuleList,
     Standardised,
     Term,
-    inputs_of,
 )
 from pacbandits.records import Chosen, Mixture, Policy, check_chosen, parts_of
 from pacbandits.records.column_types import DatePart, date_parts
@@ -54,6 +55,17 @@ def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Acti
         there, given = count_of(chosen.n_actions, "action"), count_of(len(names), "name")
         raise InputError(f"the policy has {there}, and actions were given {given}; give one for each")
     return names
+
+
+def inputs_of(chosen: Chosen) -> Inputs | None:
+    """Return the inputs of a policy, or of all policies of a mixture policy; None if one of them declares none."""
+    out = Inputs()
+    for policy in parts_of(chosen):
+        asked = policy.inputs() if isinstance(policy, AskingPolicy) else None
+        if asked is None:
+            return None
+        out |= asked
+    return out
 
 
 def made_of_dates(chosen: Chosen, dates: Sequence[str]) -> dict[str, DatePart]:
