@@ -21,13 +21,13 @@ from starlette.concurrency import run_in_threadpool
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.database import Database
-from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.service.gate import NOTES, header_of
 from pacbandits.service.limits import Bucket, ServiceLimits
 from pacbandits.service.messages import Refusal, sentence_of
 
 if TYPE_CHECKING:
+    from pacbandits.experiment.experiment import Experiment
     from pacbandits.service.event_log import Journal, Meters
     from pacbandits.service.open_experiments import Shelf
 
