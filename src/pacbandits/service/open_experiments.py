@@ -25,9 +25,15 @@ from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
-from pacbandits.experiment import worker
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
-from pacbandits.experiment.database import ClockSkew, Database, UnknownExperiment, read_standing
+from pacbandits.experiment.database import (
+    ENDED_IDLE,
+    WORKER_MODULE,
+    ClockSkew,
+    Database,
+    UnknownExperiment,
+    read_standing,
+)
 from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import check_experiment_name
@@ -252,7 +258,7 @@ class ExportProcess:
         asked = json.dumps({"database": database.full_url, "name": name, "path": str(path)}) + "\n"
         with self._lock:
             answer, code = self._ask(asked)
-            if code == worker.ENDED_IDLE:  # at this very moment
+            if code == ENDED_IDLE:  # at this very moment
                 answer, code = self._ask(asked)
         if code is not None:
             raise RuntimeError(f"the process that exports has ended with code {code}")
@@ -278,7 +284,7 @@ class ExportProcess:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", worker.__name__, "--exports"],
+                [sys.executable, "-m", WORKER_MODULE, "--exports"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
