@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import tomllib
+import unicodedata
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -343,6 +344,7 @@ def test_a_notebook_is_a_page(path):
 
 NEEDED = {
     "article": {"journal"},
+    "book": {"publisher"},
     "inproceedings": {"booktitle"},
     "misc": set(),
     "techreport": {"institution"},
@@ -398,7 +400,48 @@ def test_a_bibliography_that_lacks_a_brace_is_refused(text):
         read_bibtex(text)
 
 
+NAME = r"(?:de )?[A-Z][^\W\d_A-Z]+(?:-[A-Z][^\W\d_A-Z]+)*\b"
+# "Catoni 2012", "Li et al. (2010)", "Jia, Imai and Li, "Title", 2024", with the place of publication after the title.
+CITATION = re.compile(
+    rf'({NAME}(?:(?:, and |, | and ){NAME})*)( et al\.)?(?:,? \(?|, "[^"]{{5,150}}",? (?:[A-Z][A-Za-z ]*,? )?)'
+    r"((?:19|20)\d\d)\b(?!-\d)"
+)
+NO_AUTHORS = {("Mar", "2026")}  # a date in a docstring
+
+
+def without_accents(text):
+    """The text without accents, as Unicode or as TeX writes them, and without braces."""
+    plain = unicodedata.normalize("NFD", re.sub(r"\\\W|[{}]", "", text))
+    return "".join(one for one in plain if not unicodedata.combining(one))
+
+
+def test_every_citation_has_an_entry_and_every_entry_is_cited():
+    entries = {}
+    for key, (_, fields) in read_bibtex((DOCS / "references.bib").read_text(encoding="utf-8")).items():
+        names = [one.split(",")[0] for one in without_accents(fields["author"]).split(" and ")]
+        entries[key] = (names, fields["year"])
+    cited = set()
+    sources = [path for folder in ("src", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    for path in [*PAGES, ROOT / "README.md", *sources]:
+        text = path.read_text(encoding="utf-8")
+        if not re.search(r"\b(?:19|20)\d\d", text):
+            continue
+        text = re.sub(r"\s+(?:#\s*)?", " ", text)
+        keys = set(re.findall(r"\[([A-Z][A-Za-z]+(?:19|20)\d\d[a-z]?)\]", text))
+        assert keys <= entries.keys(), f"{path}: {keys - entries.keys()}"
+        for found, others, year in CITATION.findall(text):
+            names = re.split(", and |, | and ", without_accents(found))
+            shown = 1 if others else None
+            fitting = {key for key, (authors, of) in entries.items() if of == year and names == authors[:shown]}
+            assert fitting or (found, year) in NO_AUTHORS, f"{path}: no entry has {found}{others} {year}"
+            keys |= fitting
+        cited |= keys
+    assert entries.keys() == cited, entries.keys() - cited
+
+
 def test_people_find_how_to_ask_and_how_to_behave():
     for name in ("CODE_OF_CONDUCT.md", "SUPPORT.md", "SECURITY.md"):
         assert f"]({name})" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), name
     assert "make coverage" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    # make release refuses a checkout with files that are not in the history.
+    assert ".coverage*" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()

@@ -14,14 +14,16 @@ from rich.console import Console
 
 import pacbandits as pb
 from pacbandits.certificate.alarms import AssumptionCheck
+from pacbandits.certificate.certificate import GuardedMetric
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.worth import Confidence, Interval, compose_worth
+from pacbandits.records.metrics import read_guardrail
 from pacbandits.report import certificate_document, worth_document
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.result_report import candidates_table, gains_picture, guardrails_table, result_document
-from pacbandits.report.summary import summarise
+from pacbandits.report.summary import _guarded_words, summarise
 from pacbandits.report.terminal import render_terminal
 
 
@@ -131,6 +133,18 @@ def test_candidates_are_not_said_to_be_proven_or_recommended_under_an_alarm(foun
             assert (words in str(parts[0]).lower()) == (not checks)
         assert ("proven" in str(parts[1])) == ("proven" in str(parts[2])) == (not checks)
         assert all(("in doubt" in str(part)) == bool(checks) for part in parts)
+
+
+def test_bounds_of_guardrails_are_rounded_away_from_what_they_claim(found):
+    """A difference that may be 0.010004 is not 'at most +0.01', which the limit would allow."""
+    log, made, worth = found
+    rail = GuardedMetric(read_guardrail("returned <= control + 0.01"), 0.01, -0.0200049, 0.002, 0.010004)
+    one = SimpleNamespace(name="rule", policy=made.policy, low=0.1, estimate=0.2, allowed=True, guarded=(rail,))
+    gain = SimpleNamespace(control=0, candidates=(one,), recommended=one, chosen="rule")
+    told = summarise(made, log, worth=worth, source="log.csv", outcome="reward")
+    assert guardrails_table(told, gain).rows[0][3] == "-0.0201 to +0.0101"
+    assert "difference from control at most +0.0101" in _guarded_words(rail)
+    assert "at least +0.01," in _guarded_words(replace(rail, low=0.0100049, high=0.03))
 
 
 def test_an_empty_interval_is_said_to_be_empty_and_never_turned_round(found):

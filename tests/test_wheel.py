@@ -30,10 +30,11 @@ def test_a_release_whose_files_name_other_versions_is_refused(tmp_path):
     for cited, heading, count in (
         ("0.2.0", "0.2.0 (2026-11-20)", 0),
         ("0.1.0", "0.2.0 (2026-11-20)", 1),
+        ("0.2.0", "0.2.0 (2026-11-21)", 1),
         ("0.2.0", "0.2.0 (unreleased)", 1),
         ("0.1.0", "Unreleased", 2),
     ):
-        (tmp_path / "CITATION.cff").write_text(f"cff-version: 1.2.0\nversion: {cited}\n")
+        (tmp_path / "CITATION.cff").write_text(f"cff-version: 1.2.0\nversion: {cited}\ndate-released: 2026-11-20\n")
         (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {heading}\n\n## 0.1.0 (2026-01-01)\n")
         assert len(version_faults(tmp_path)) == count
 

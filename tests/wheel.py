@@ -58,11 +58,14 @@ for language, block in re.findall(r"^```(\\w+)\\n(.*?)^```$", page, re.DOTALL | 
 def version_faults(root: Path = ROOT) -> list[str]:
     """Where the version of the package is not the one that its files name."""
     (version,) = re.findall(r'__version__ = "(.+)"', (root / "src/pacbandits/version.py").read_text(encoding="utf-8"))
-    (cited,) = re.findall(r"^version: (.+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    citation = dict(re.findall(r"^(\S+): (.+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE))
+    cited, released = citation["version"], citation["date-released"]
     heading = re.findall(r"^## (.+)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[0]
     faults = [] if cited == version else [f"CITATION.cff names version {cited}, and the package is {version}"]
     if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", heading):
         faults.append(f"the topmost heading of CHANGELOG.md is '{heading}', and should be '{version} (year-month-day)'")
+    elif f"({released})" not in heading:
+        faults.append(f"CITATION.cff has the date {released}, and CHANGELOG.md '{heading}'")
     return faults
 
 

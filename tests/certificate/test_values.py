@@ -13,7 +13,10 @@ from pacbandits.certificate import Bets
 from pacbandits.certificate.certify import certify, measure_worth
 from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.intervals import RowWeighing, _centres, wealth_of
-from pacbandits.certificate.stakes import Stakes, even_stakes, tuned_stakes
+from pacbandits.certificate.leaders import Leaders
+from pacbandits.certificate.stakes import Stakes, even_stakes, trial_stakes, tuned_stakes
+from pacbandits.certificate.worth import decide_led
+from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.rewards import first_model, predict_by_round
 
 MEANS = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])
@@ -84,6 +87,23 @@ def test_the_worth_of_a_certified_policy_holds_its_true_value(single):
     assert worth.value.low < truth < worth.value.high
     assert worth.over_best.low < truth - 0.4 < worth.over_best.high
     assert worth.delta == 0.05
+
+
+@pytest.mark.parametrize("last", [1 / 9, 4.0])
+def test_the_worth_of_a_trial_is_that_of_its_own_mixture(last):
+    """Leaders have the weights of the trial's stakes, which differ from round to round; what is cut counts as slack."""
+    log = replace(draw(3_000, 6), rounds=np.repeat([0, 1, 2], 1_000))
+    log = replace(log, rewards=np.array([0.1, 0.9, 0.5])[log.actions])
+    one, other = TreePolicy(0, 3), TreePolicy(1, 3)
+    leaders, stakes = Leaders((one, other), (-1, 0, 1), (1_000,) * 3, moving=0.0), np.array([0.05, 0.05 * last])
+    mixed = Mixture((one, other), tuple((stakes / stakes.sum()).tolist()))
+    bets = Bets((0.5, 1.0), (0.05, *stakes.tolist()))
+    made = replace(certify(log, best_tree()), policy=mixed, leaders=leaders, bets=bets, by_rule=False)
+    value, truth = measure_worth(made, log).value, float(np.dot(mixed.weights, [0.1, 0.9]))
+    assert value.estimate == pytest.approx(truth, abs=0.06 if last < 1 else 0.12)
+    _, slack = decide_led(mixed, leaders, trial_stakes(bets, leaders), np.full(3, 1_000.0))
+    assert slack == pytest.approx(0.0 if last < 1 else 0.8 - 2.25 / 3.25)
+    assert value.low < truth < value.high
 
 
 def test_a_policy_for_other_actions_is_refused():

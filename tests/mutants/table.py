@@ -164,14 +164,14 @@ THRESHOLDS = (
     Mutant(
         "the rows of counted blocks are read in the order of the file",
         "logs/blocks.py",
-        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return content[_permutation(digest.digest(), len(content))]",
         "return np.arange(len(content))",
         f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
     ),
     Mutant(
         "sorted rows of counted blocks are not permuted",
         "logs/blocks.py",
-        'return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]',
+        "return content[_permutation(digest.digest(), len(content))]",
         "return content",
         f"{BLOCKS}bets_against_the_truth_of_counted_blocks_seldom_grow_rich",
     ),
@@ -188,6 +188,27 @@ THRESHOLDS = (
         "np.add.at(counts, (codes[first], actions[first]), 1)",
         "np.add.at(counts, (codes, actions), 1)",
         f"{BLOCKS}clusters_are_counted_and_not_their_rows",
+    ),
+    Mutant(
+        "clusters of many rows come first",
+        "logs/blocks.py",
+        "for place in drawn]",
+        "for place in sorted(drawn, key=lambda one: -len(items[one]))]",
+        f"{BLOCKS}clusters_of_many_rows_do_not_come_first",
+    ),
+    Mutant(
+        "values of a trial are those of its leaders with even stakes",
+        "certificate/worth.py",
+        "stakes = stakes if c.by_rule else trial_stakes(c.bets, c.leaders)",
+        "stakes = stakes if c.by_rule else even_stakes(len(c.bets.scales))",
+        "certificate/test_values.py::test_the_worth_of_a_trial_is_that_of_its_own_mixture",
+    ),
+    Mutant(
+        "a log does not say that it began with a pilot",
+        "trials/pilot_rows.py",
+        "replace(log, remarks=(*log.remarks, record.assumption))",
+        "log",
+        f"{PILOT_ROWS}verify_refuses_rows_of_a_pilot_that_were_altered_or_moved",
     ),
     Mutant(
         "counted blocks are not counted down",
@@ -2569,8 +2590,8 @@ PILOTS: tuple[Mutant, ...] = (
     Mutant(
         "a pilot: stakes of a round know all its rows",
         "trials/pilot_rows.py",
-        "_explore(trial, state, part if fixed else None)",
-        "_explore(trial, replace(state, log=pilot.log) if state.log else state, part if fixed else None)",
+        "_explore(trial, state)",
+        "_explore(trial, replace(state, log=pilot.log) if state.log else state)",
         f"{PILOT_ROWS}bets_on_a_round_of_the_pilot_depend_on_earlier_rounds_alone",
     ),
     Mutant(

@@ -47,6 +47,7 @@ def test_what_is_kept_is_not_played_again_and_what_was_cut_short_is(tmp_path):
 def test_trials_of_another_plan_are_refused(tmp_path):
     s, folder = supposed(), tmp_path / "kept"
     simulate(s, question(s), limits=ONE_AFTER_ANOTHER, folder=folder)
+    assert '"format": "pacbandits trial folder 1"' in (folder / "asked.json").read_text()
     others = (
         supposed(epsilon=0.3),
         supposed(seed=1),
@@ -88,9 +89,10 @@ def test_what_is_no_folder_of_trials_is_refused_in_a_sentence(tmp_path):
         (folder / TRIALS_FILE).write_bytes(words)
         with pytest.raises(InputError, match=TRIALS_FILE.replace(".", r"\.") + "|trial of a plan"):
             simulate(s, question(s), limits=ONE_AFTER_ANOTHER, folder=folder)
-    (folder / "asked.json").write_text("{}")
-    with pytest.raises(InputError, match="digest"):
-        simulate(s, question(s), limits=ONE_AFTER_ANOTHER, folder=folder)
+    for said, words in (("{}", "digest"), ('{"format": "pacbandits trial folder 2"}', "upgrade pacbandits$")):
+        (folder / "asked.json").write_text(said)
+        with pytest.raises(InputError, match=words):
+            simulate(s, question(s), limits=ONE_AFTER_ANOTHER, folder=folder)
 
 
 def made_up(monkeypatch, times):

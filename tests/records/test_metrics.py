@@ -180,6 +180,15 @@ def test_a_guardrail_fits_its_metric() -> None:
         assert words in str(caught.value)
 
 
+def test_a_share_of_control_is_of_a_metric_that_is_never_negative() -> None:
+    """95 % of a mean of -10 is more than it: 'at least 5 % below control' would be kept above control."""
+    for metric in ("profit -50 50", "profit/orders -50 50 0 9"):
+        name = metric.split()[0]
+        with pytest.raises(InputError, match=r"'profit' may be negative, -50 or more; give an amount, as in 'control"):
+            read_guardrail(f"{name} <= control * 0.95").check(read_metrics([metric]))
+        assert read_guardrail(f"{name} <= control - 0.5").check(read_metrics([metric])).name == name
+
+
 def test_guarded_columns_become_metrics() -> None:
     rails = read_guardrails(["returned <= control", "orders >= control - 1", "a/b >= control", "minutes >= control"])
     assert [metric.spelt for metric in with_guarded(METRICS[1:], rails)] == [

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import platform
 import re
+import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +24,10 @@ import numpy as np
 import pacbandits as pb
 from pacbandits.benchmark import results
 from pacbandits.certificate import Certificate, claim
-from pacbandits.experiment import exported_record
-from pacbandits.planning import plan_files
+from pacbandits.cli import certify as analysis_plans
+from pacbandits.experiment import exported_record, protocol, webhooks
+from pacbandits.planning import plan_files, simulated_trials
+from pacbandits.records import parquet
 from pacbandits.records.log import digest_log
 from pacbandits.trials import saved_state
 
@@ -78,6 +82,40 @@ def store_certificates(folder: Path) -> None:
     log = experiment(customers(600), by_age, rounds=1)
     log.write(folder / "gain.parquet")
     pb.certify(log, "trees:depth=1", delta=0.1, control="0").save(folder / "gain.json")
+    store_trials(folder)
+    store_guardrails(folder)
+
+
+def store_trials(folder: Path) -> None:
+    """Write the log and certificate of a trial with a pilot, and of one that stopped by a gain."""
+    from tests.trials.test_pilot_rows import finished
+    from tests.trials.test_stopping_by_gain import BY_PERSON, played
+
+    stopped, done = played("uniform", BY_PERSON)
+    for name, run, policies in (("pilot", finished(), None), ("stopped_by_gain", done, stopped.policies)):
+        assert run.log is not None
+        run.log.write(folder / f"{name}.parquet")
+        pb.save_certificate(folder / f"{name}.json", run.certificate, policies or pb.Trivial(4, 3))
+
+
+def store_guardrails(folder: Path) -> None:
+    """Write a log with a metric, and its certificates with a guardrail: in memory, and by sums over rows."""
+    people, arms = np.arange(1200), np.arange(1200) % 2
+    earned = (people * 7 % 10 < np.where(arms == 1, 7, 3)).astype(float)
+    harmed = (people * 3 % 10 < 2).astype(float)
+    log = pb.Log.of(
+        pb.Contexts.of((people * 13 % 50).reshape(-1, 1), names=["age"]),
+        actions=arms,
+        rewards=earned,
+        propensities=np.full((len(people), 2), 0.5),
+        action_names=["today", "new"],
+        metrics=["harm 0 1"],
+        metric_values=harmed.reshape(-1, 1),
+    )
+    asked: dict[str, Any] = {"control": "today", "guardrails": ["harm <= control + 0.3"]}
+    for name, engine in (("guardrail", {}), ("guardrail_by_sums", {"engine": "threads"})):
+        log.write(folder / f"{name}.parquet")
+        pb.certify(log, "trees:depth=1", **asked, **engine).save(folder / f"{name}.json")
 
 
 def store_record(folder: Path) -> None:
@@ -120,6 +158,25 @@ def store_modelled_record(folder: Path) -> None:
         sealed = played.experiment.protocol.policy_class
         played.experiment.close()
     pb.save_certificate(folder / "by_model.json", Certificate.from_json(result.certificate), sealed)
+    store_piloted_record(folder)
+
+
+def store_piloted_record(folder: Path) -> None:
+    """Write the export of an experiment with a pilot, and its certificate."""
+    from tests.experiment.live import Played
+    from tests.experiment.test_pilots import RANGE, pilot_log
+
+    with TemporaryDirectory() as place:
+        options = {"pilot": pilot_log(), "reward_range": RANGE, "policies": "trees:depth=1"}
+        played = Played(Path(place) / "e.db", options)
+        played.day(60)
+        played.advance()
+        played.experiment.stop("enough")
+        result = played.experiment.result()
+        played.experiment.export(folder / "pilot.parquet")
+        sealed = played.experiment.protocol.policy_class
+        played.experiment.close()
+    pb.save_certificate(folder / "pilot.json", Certificate.from_json(result.certificate), sealed)
 
 
 def store_state(folder: Path) -> None:
@@ -136,6 +193,34 @@ def store_plan(folder: Path) -> None:
     pb.save_plan(folder / "plan.json", by_hand(QUICK, TRIALS))
 
 
+def store_gain_plan(folder: Path) -> None:
+    """Write a plan to prove a gain, with simulated tests by hand."""
+    from tests.planning.test_gain_plan import quick, with_tests
+
+    pb.save_plan(folder / "plan.json", with_tests(quick(traffic="400/week"), [900.0, 1000.0, 1100.0]))
+
+
+def store_analysis_plan(folder: Path) -> None:
+    """Write the plan of an analysis."""
+    from tests.cli.test_analysis_plans import ASKED
+
+    command = [sys.executable, "-m", "pacbandits", "certify", "--write-plan", folder / "plan.json", *ASKED]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def webhook_body() -> str:
+    """The body of a request that says that an experiment is certified."""
+    details = {"analysis": 12, "claim": "within 0.1 of the best", "digest": "0" * 64}
+    hook = webhooks.Webhook("https://example.org/hook", ("certified",), secret="env:HOOK_SECRET")
+    told: dict[str, Any] = {"at": 1_767_398_400_000_000, "words": "certified", "details": details, "rehearsal": False}
+    return webhooks.body_of(hook, "8f14e45fceea167a5a36dedd4bea2543", "checkout", "certified", **told)
+
+
+def store_webhook(folder: Path) -> None:
+    """Write the body of a request to a webhook."""
+    (folder / "body.json").write_text(webhook_body() + "\n", encoding="utf-8")
+
+
 def store_benchmark(folder: Path) -> None:
     """Write a folder of results of three runs."""
     from tests.benchmark.cases import TINY
@@ -146,6 +231,7 @@ def store_benchmark(folder: Path) -> None:
         made.describe(results.Description().with_suite(TINY))
         made.add(ROWS)
         made.compact()
+    (folder / "results" / "bench.lock").unlink()
 
 
 # What a folder is called, the number that the present version writes, and how its files are made.
@@ -154,22 +240,35 @@ FORMATS: dict[str, tuple[int, Callable[[Path], None]]] = {
     "record": (exported_record.FORMAT, store_record),
     "state": (saved_state.FORMAT, store_state),
     "plan": (plan_files.FORMAT, store_plan),
+    "gain_plan": (plan_files.GAIN_FORMAT, store_gain_plan),
+    "analysis_plan": (analysis_plans.ANALYSIS_FORMAT, store_analysis_plan),
+    "webhook": (webhooks.BODY_FORMAT, store_webhook),
     "benchmark": (results.FORMAT, store_benchmark),
+}
+# Formats whose frozen files are in the folders of others, or that the present version alone reads.
+WITHIN = {
+    "experiment": protocol.FORMAT,  # in records
+    "table": parquet.FORMAT,  # logs of certificates
+    "trial folder": simulated_trials.FOLDER_FORMAT,
 }
 
 
 def main() -> None:
-    """Write the files of each format that has none of this kind of machine."""
+    """Write the files that the folders of this kind of machine lack; those that are there never change."""
     for name, (number, store) in FORMATS.items():
         folder = FOLDER / f"{name}_{number}" / platform.machine()
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            store(folder)
+        with TemporaryDirectory() as made:
+            store(Path(made))
+            for path in sorted(Path(made).rglob("*")):
+                target = folder / path.relative_to(made)
+                if path.is_file() and not target.exists():
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(path, target)
+                    sys.stdout.write(f"written: {target}\n")
 
 
 def store_database(folder: Path) -> str:
     """Write a small SQLite database of the present schema and PostgreSQL's tables, as SQL; the head of its chain."""
-    from pacbandits.experiment import webhooks
     from pacbandits.experiment.migrations import SCHEMA, STEPS, statements_of
     from tests.experiment.live import Played
 

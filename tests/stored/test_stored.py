@@ -14,12 +14,14 @@ import pytest
 
 import pacbandits as pb
 from pacbandits.benchmark.results import read_description, read_rows
+from pacbandits.cli.certify import read_analysis_plan
 from pacbandits.errors import InputError
 from pacbandits.experiment.audit import audit, read_record
+from pacbandits.experiment.migrations import STEPS
 from pacbandits.proofs import contexts_beside
 from pacbandits.records import parquet
 from pacbandits.records.log import digest_log
-from tests.stored.make import FOLDER, FORMATS, by_sums, facts, people
+from tests.stored.make import FOLDER, FORMATS, WITHIN, by_sums, facts, people, webhook_body
 
 FIRST = {"state": 6}  # the first number of a format, where it is not 1
 MACHINES = sorted(path for path in FOLDER.glob("certificate_*/*") if path.is_dir())
@@ -55,6 +57,23 @@ def test_each_format_that_was_ever_written_has_frozen_files():
     assert {name.rpartition("/")[2] for name in map(named, OLDER)} == {"x86_64", "aarch64"}
     for path in MACHINES:
         assert stored(path / "facts.json")["machine"] == path.name
+
+
+def test_the_page_names_each_kind_of_file_with_its_numbers():
+    """The second cell says how a file states its format; the third has the numbers that were ever written."""
+    page = (FOLDER.parent.parent / "docs/stability.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if line.startswith("| ")]
+    rows = {numbers: "".join(one[2] for one in cells if one[3] == numbers) for numbers in {one[3] for one in cells}}
+    written = {name.replace("_", " "): number for name, (number, _) in FORMATS.items()} | WITHIN
+    state = written.pop("state")
+    for name, number in written.items():
+        numbers = ", ".join(str(k) for k in range(1, number + 1))
+        assert f"`pacbandits {name} {number}`" in rows[numbers], name
+    assert "user_version" in rows[str(state)]
+    assert "pacbandits_schema" in rows[", ".join(str(k + 1) for k in range(len(STEPS)))]
+    source = FOLDER.parent.parent / "src"
+    calls = [re.findall(r"(?<!def )format_text\(", path.read_text(encoding="utf-8")) for path in source.rglob("*.py")]
+    assert sum(map(len, calls)) == len(written) + 1  # one is for a message; a further one writes a new kind of file
 
 
 @each("certificate_*/*/*.json")
@@ -131,6 +150,15 @@ def test_a_sealed_record_holds_whose_designs_weight_actions_by_noise(path):
         assert ("model" in sampler) is (sampler["noise"] is None) is (path.stem == "by_model")
 
 
+@each("record_*/*/pilot.parquet")
+def test_a_sealed_record_holds_whose_first_rows_are_those_of_a_pilot(path):
+    proof, record = pb.load_certificate(path.with_suffix(".json")), read_record(path)
+    found = audit(record, proof.certificate)
+    assert found.faults == ()
+    assert "the first 260 rows are those of the pilot that the protocol sealed" in found.checked
+    assert pb.verify(proof.certificate, proof.certificate.of(pb.Log.read(path)), proof.policies).good
+
+
 @each("state_*/*/trial.state")
 def test_a_frozen_trial_is_loaded_and_its_rounds_give_its_figures(path, tmp_path):
     algorithm, state = pb.load_state(shutil.copy(path, tmp_path))
@@ -146,6 +174,27 @@ def test_a_frozen_plan_is_read(path):
     assert len(plan.trials) == 12
 
 
+@each("gain_plan_*/*/plan.json")
+def test_a_frozen_plan_to_prove_a_gain_is_read(path):
+    plan = pb.load_gain_plan(path)
+    assert [one.needed for one in plan.tests] == [900.0, 1000.0, 1100.0]
+
+
+@each("analysis_plan_*/*/plan.json")
+def test_a_frozen_plan_of_an_analysis_is_read(path):
+    plan = read_analysis_plan(path)
+    assert plan is not None
+    assert (plan.options["action"], plan.options["policies"], plan.options["control"]) == ("arm", "trees:depth=1", "a")
+
+
+@each("webhook_*/*/body.json")
+def test_a_webhook_still_sends_what_receivers_were_written_for(path):
+    """Of the present number: fields may come, and those that were promised stay as they are."""
+    frozen, sent = stored(path), json.loads(webhook_body())
+    if frozen["format"] == sent["format"]:
+        assert frozen.items() <= sent.items()
+
+
 @each("benchmark_*/*/results")
 def test_a_frozen_benchmark_is_read(path):
     assert list(read_description(path).suites) == ["tiny"]
@@ -159,7 +208,7 @@ def altered(path, target, change):
 
 def test_a_file_of_a_later_format_asks_for_an_upgrade_in_one_sentence(tmp_path):
     """Whatever else is in it: a later version may have other fields. Each of these ended in another message."""
-    later = (r'"format": "pacbandits (\w+) \d+"', r'"format": "pacbandits \1 77", "more": [1]')
+    later = (r'"format": "pacbandits ([\w ]+) \d+"', r'"format": "pacbandits \1 77", "more": [1]')
     certificate, plan = NEWER / "trees.json", FOLDER / "plan_1" / "x86_64" / "plan.json"
     results = shutil.copytree(FOLDER / "benchmark_1" / "x86_64" / "results", tmp_path / "results")
     altered(results / "suite.json", results / "suite.json", later)
@@ -175,6 +224,8 @@ def test_a_file_of_a_later_format_asks_for_an_upgrade_in_one_sentence(tmp_path):
         (pb.load_certificate, altered(FOLDER / "certificate_1/x86_64/by_sums.json", tmp_path / "3.json", strange)),
         (pb.load_certificate, altered(certificate, tmp_path / "kind.json", kind)),
         (pb.load_plan, altered(plan, tmp_path / "plan.json", later)),
+        (pb.load_gain_plan, altered(FOLDER / "gain_plan_1/x86_64/plan.json", tmp_path / "gain.json", later)),
+        (read_analysis_plan, altered(FOLDER / "analysis_plan_1/x86_64/plan.json", tmp_path / "asked.json", later)),
         (read_description, results),
     ):
         with pytest.raises(InputError, match=r"^[^;]*; upgrade pacbandits$"):

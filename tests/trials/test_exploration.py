@@ -225,7 +225,7 @@ def test_the_error_of_a_fit_shrinks_with_the_data():
         trial = Coda(0.1, 0.1, pilot=samples)
         state = play(trial, problem, samples=samples, seed=0)
         draws = Draws.of(trial, state, find_gaps(state, state.fitted))
-        assert len(draws.draws) == 2 * coda.SPLITS
+        assert len(draws.draws) == 2
         sizes.append(np.abs(draws.draws[0].means - draws.draws[1].means).mean() / 2)
         middle = (draws.draws[0].means + draws.draws[1].means) / 2
         np.testing.assert_allclose(middle, state.fitted.predict(draws.contexts), atol=0.02)

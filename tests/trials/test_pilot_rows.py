@@ -78,6 +78,8 @@ def test_verify_refuses_rows_of_a_pilot_that_were_altered_or_moved():
     flat = digest_log(replace(part, rounds=np.zeros(len(part), dtype=np.int64)))
     forged = replace(made, digest=digest_log(moved), pilot=replace(made.pilot, digest=flat))
     assert "do not stand in the order of their contents" in str(pb.verify(forged, moved, problem.policies).faults)
+    hidden = pb.verify(replace(made, pilot=None, remarks=()), log, problem.policies)
+    assert "does not say that it assumes: the first 150 rows are those of a pilot" in str(hidden.faults)
     for pilot, words in (
         (replace(made.pilot, rows=149, samples=149), "are not the 149 rows"),
         (replace(made.pilot, digest="0" * 64), "not those that the certificate was made from"),
@@ -103,10 +105,23 @@ def test_bets_on_a_round_of_the_pilot_depend_on_earlier_rounds_alone(kind):
     ):
         mixed = replace(other, propensities=np.where(late[:, None], other.propensities, log.propensities))
         again = add_pilot(trial, start, ArrangedPilot(mixed, arranged.record))
-        assert again.scales[1:] == state.scales[1:]
+        assert again.scales == state.scales
         assert np.array_equal(again.predictions[~late], state.predictions[~late])
         assert again.leaders.turns == state.leaders.turns
         assert [one.to_json() for one in again.leaders.policies] == [one.to_json() for one in state.leaders.policies]
+
+
+@pytest.mark.parametrize("kind", [Uniform, Coda])
+def test_no_stake_depends_on_whether_the_propensities_of_a_pilot_stay_the_same(kind):
+    """An adaptive pilot may change them by rewards, and a small class bets on the first round, too."""
+    trial = kind(0.2, 0.1, pilot=60)
+    start, arranged, _ = started(trial, SPEC, 150)
+    log, late = arranged.log, (arranged.log.rounds == arranged.record.rounds - 1)[:, None]
+    scales = set[tuple[float, ...]]()
+    for last in ([0.8, 0.15, 0.05], [0.4, 0.3, 0.3]):
+        played = replace(log, propensities=np.where(late, last, [0.8, 0.15, 0.05]))
+        scales.add(add_pilot(trial, start, ArrangedPilot(played, arranged.record)).scales)
+    assert len(scales) == 1
 
 
 def test_a_pilot_with_rounds_keeps_them_and_a_small_one_is_filled_up():

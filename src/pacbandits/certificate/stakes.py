@@ -10,6 +10,7 @@ factor. Else stakes must suit any number of rows: those of `conventions.EXPERT_S
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from pacbandits.certificate.conventions import (
     Bets,
     tuning_rounds,
 )
+from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.records import Log
 
 
@@ -39,6 +41,19 @@ class Stakes(NamedTuple):
 def even_stakes(rounds: int, *, spared: int = 0) -> Stakes:
     """Return stakes for any number of rows; spared: the number of first rounds that do not bet."""
     return Stakes(Bets(EXPERT_STAKES, (1.0,) * rounds, spared=spared), (1.0 / len(EXPERT_STAKES),) * len(EXPERT_STAKES))
+
+
+def trial_stakes(bets: Bets, leaders: Leaders) -> Stakes:
+    """Return stakes for any number of rows in proportion to a trial's, so that its leaders have the same weights.
+
+    The first ones are half of the usual, so that later ones may be twice as large without being cut.
+    """
+    even = even_stakes(len(bets.scales), spared=bets.spared)
+    led = np.flatnonzero((np.array(leaders.counted) != NOBODY) & (bets.units > 0))
+    if not len(led):
+        return even
+    scales = 0.5 * np.where(bets.units > 0, bets.units, 1.0) / bets.units[led[0]]
+    return even._replace(bets=replace(even.bets, scales=tuple(scales.tolist())))
 
 
 def tuned_stakes(early: Log, predictions: FloatArray, counts: FloatArray, *, spared: int, nats: float) -> Stakes:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +18,7 @@ from pacbandits.certificate.certificate import ORDERED, ROUNDS, SHUFFLED, UNITS_
 from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.certificate.ledger import plan_moves
-from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, tuned_stakes
+from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, trial_stakes, tuned_stakes
 from pacbandits.confidence import certificate_threshold, check_delta, recommended_part
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
@@ -26,6 +27,7 @@ from pacbandits.records import Chosen, Log, Mixture, Policy, parts_of
 from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
+MAX_WEIGHT_ROUNDING = 1e-9  # of the weights of leaders
 CONTRADICTION = (
     "an interval is empty, as its lower end lies above its upper end: the assumptions contradict the data, so at least "
     "one of them is wrong (often the propensities or the split)"
@@ -426,6 +428,7 @@ def measure_policy(
     if c.leaders is None:
         decided = Decided.always(c.policy, stakes.bets.units > 0)
     else:
+        stakes = stakes if c.by_rule else trial_stakes(c.bets, c.leaders)
         found = decide_led(c.policy, c.leaders, stakes, counts)
         if found is None:
             return None
@@ -466,12 +469,19 @@ def decide_led(policy: Chosen, leaders: Leaders, stakes: Stakes, counts: FloatAr
     return Decided.led(leaders, moves, units > 0), slack_of(policy, leaders.policies, ends / ends.sum())
 
 
-def slack_of(policy: Chosen, leaders: tuple[object, ...], shares: FloatArray) -> float:
-    """Bound the difference between the certified policy's value and θ by the dropped weight (see `ledger.choose`)."""
-    kept = [j for j, leader in enumerate(leaders) if any(leader is one for one in parts_of(policy))]
-    if not kept:  # read from a file: compared by their JSON
-        written = [one.to_json() for one in parts_of(policy)]
-        kept = [j for j, leader in enumerate(leaders) if leader.to_json() in written]  # pyright: ignore
-    dropped = np.abs(np.delete(shares, kept)).sum()
-    off = float(dropped + abs(1.0 - shares[kept].sum()))
-    return off if off > 1e-9 else 0.0
+def slack_of(policy: Chosen, leaders: Sequence[Policy], shares: FloatArray) -> float:
+    """Bound the difference between the certified policy's value and θ: by the dropped weight (see `ledger.choose`).
+
+    And by what its weights differ from those of the leaders in θ, if these had other stakes.
+    """
+    parts, weights = parts_of(policy), policy.weights if isinstance(policy, Mixture) else (1.0,)
+    own = {j: w for j, leader in enumerate(leaders) for one, w in zip(parts, weights, strict=True) if leader is one}
+    if not own:  # read from a file: compared by their JSON
+        told = [one.to_json() for one in parts]
+        there = [(j, one.to_json()) for j, one in enumerate(leaders)]
+        own = {j: weights[told.index(one)] for j, one in there if one in told}
+    kept = list(own)
+    dropped, held = np.abs(np.delete(shares, kept)).sum(), shares[kept].sum()
+    other = 0.5 * np.abs(shares[kept] / held - np.array(list(own.values()))).sum() if held > 0 else 0.0
+    off = float(dropped + abs(1.0 - held)) + (float(other) if other > MAX_WEIGHT_ROUNDING else 0.0)
+    return off if off > MAX_WEIGHT_ROUNDING else 0.0

@@ -18,8 +18,9 @@ those that count are draws from it, as certificates assume: blocks that lose mor
 depend on the order of the file, which may be sorted by action; and other data have another permutation. It is the order
 of the log that is returned, and in which it is certified.
 
-**Clusters.** If rows have units, a unit has one draw: units are counted, in the order of their first rows, and all rows
-of one have its probability.
+**Clusters.** If rows have units, a unit has one draw: units are counted, and all rows of one have its probability. They
+are permuted as wholes, so that each is as likely to come early. (In the order of their first rows in a permutation of
+all rows, units of many rows would come first, and those that teach and those that bet would differ.)
 """
 
 from __future__ import annotations
@@ -171,8 +172,6 @@ def count_down(log: Log, blocks: Blocks, cells: CellNames) -> Log:
     """
     order = drawn_order(log, blocks.codes)
     which = np.arange(len(log)) if log.units is None else number_units(log.units[order])
-    if log.units is not None:
-        order, which = order[np.argsort(which, kind="stable")], np.sort(which)
     first = np.unique(which, return_index=True)[1]
     codes, actions = blocks.codes[order], log.actions[order]
     if log.units is not None:
@@ -218,19 +217,35 @@ def _remaining(codes: IntArray, actions: IntArray, counts: IntArray) -> tuple[Fl
 def drawn_order(log: Log, codes: IntArray) -> IntArray:
     """Return a pseudo-random order (n,) of rows that depends on their content alone; codes (n,): of their blocks.
 
-    Rows are sorted, and the sorted rows permuted by random bits whose key is a digest of all rows.
+    Rows, or units with all their rows, are sorted, and then permuted by random bits whose key is a digest of all rows.
     """
     contexts = log.contexts
     columns = [contexts.features[:, j] + 0.0 for j in range(contexts.n_features)]  # -0.0 is 0.0
     columns += [np.where(np.isnan(log.rewards), np.nan, log.rewards + 0.0), log.actions, codes]
     columns += [contexts.ids] if contexts.ids is not None else []
     columns += [contexts.phi.codes] if contexts.phi is not None else []
+    columns += [] if log.metric_values is None else list(log.metric_values.T + 0.0)
     content = np.lexsort(columns)
-    digest = sha256()
-    for column in columns:
-        digest.update(np.ascontiguousarray(np.nan_to_num(column[content], nan=-1e300)).astype("<f8").tobytes())
-    key = int.from_bytes(digest.digest()[:16], "little")
-    return content[np.argsort(np.random.Philox(key=key).random_raw(len(content)), kind="stable")]
+    table = np.array([np.nan_to_num(column[content], nan=-1e300) for column in columns], dtype="<f8")
+    digest = sha256(table.tobytes())
+    if log.units is None:
+        return content[_permutation(digest.digest(), len(content))]
+    rank = np.empty(len(content), dtype=np.int64)  # the same for equal rows
+    rank[content] = np.cumsum(np.r_[False, (table[:, 1:] != table[:, :-1]).any(axis=0)])
+    units = number_units(log.units)
+    rows = np.lexsort((rank, units))
+    items = np.split(rows, np.flatnonzero(np.diff(units[rows])) + 1)
+    items.sort(key=lambda own: rank[own].tolist())
+    digest.update(np.array([len(own) for own in items], dtype="<i8").tobytes())
+    digest.update(rank[np.concatenate(items)].astype("<i8").tobytes())
+    drawn: list[int] = _permutation(digest.digest(), len(items)).tolist()
+    return np.concatenate([items[place] for place in drawn])
+
+
+def _permutation(key: bytes, count: int) -> IntArray:
+    """Return a pseudo-random permutation of so many things."""
+    bits = np.random.Philox(key=int.from_bytes(key[:16], "little")).random_raw(count)
+    return np.argsort(bits, kind="stable")
 
 
 def _check_compared(log: Log, blocks: Blocks, counts: IntArray) -> None:

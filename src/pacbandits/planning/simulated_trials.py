@@ -27,7 +27,7 @@ from pacbandits.policies.registry import digest_class
 from pacbandits.problems import Problem
 from pacbandits.records import Log
 from pacbandits.records.log import digest
-from pacbandits.schema import Fields, parse_json, read_json
+from pacbandits.schema import Fields, format_text, parse_json, read_format, read_json
 from pacbandits.simulation.play_loop import Refusal, play_rounds
 from pacbandits.trials.pilot_rows import add_pilot, arrange_pilot, check_pilot
 from pacbandits.trials.protocol import Plan, Setting, State
@@ -352,6 +352,7 @@ def _can_be_handed_over(supposed: Assumptions, told: object) -> bool:
 PRECISION = 0.1  # target relative error of quantiles
 DEFAULT_TRIALS, DEFAULT_MINUTES = 200, 10.0  # at most, of each scenario; and in total
 TRIALS_FILE, ASKED_FILE = "trials.jsonl", "asked.json"
+TRIAL_FOLDER, FOLDER_FORMAT = "trial folder", 1  # the format of these files (docs/stability.md)
 
 Watch = Callable[[tuple[PlayedTrial, ...]], None]
 
@@ -478,12 +479,15 @@ class _Kept:
             now = plan_digest(supposed, asked)
             before = folder / ASKED_FILE
             if before.exists():
-                if Fields.read(read_json(before), of="plan in that folder")["digest"] != now:
+                asked_before = Fields.read(read_json(before), of="plan in that folder")
+                read_format(asked_before.given, TRIAL_FOLDER, latest=FOLDER_FORMAT, unnumbered=1)
+                if asked_before["digest"] != now:
                     raise InputError(
                         f"{folder} contains trials of another plan; use another folder, or the same options"
                     )
             else:
-                before.write_text(json.dumps({"digest": now}), encoding="utf-8")
+                said = {"format": format_text(TRIAL_FOLDER, FOLDER_FORMAT), "digest": now}
+                before.write_text(json.dumps(said), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot store trials in {folder}: {error.strerror or error}") from None
         return cls(folder)

@@ -332,6 +332,11 @@ class Guardrail:
         """Return the guarded metric among those of a log; raise InputError if the margin does not fit its range."""
         metric = find_metric(metrics, self.metric)
         if self.relative:
+            if (column := metric.columns[0]).low < 0:  # of a mean below 0, 105 % is less than 100 %
+                raise InputError(
+                    f"guardrail '{plain(self.spelt)}' goes by a share of control's mean, and '{plain(column.name)}' "
+                    f"may be negative, {column.low:g} or more; give an amount, as in 'control - 2', or a range from 0"
+                )
             return metric
         own = f"the margin of guardrail '{plain(self.spelt)}'"
         if isinstance(metric, Ratio):

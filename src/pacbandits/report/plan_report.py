@@ -12,6 +12,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.certificate import Certificate
+from pacbandits.certificate.claim import rounded_down
 from pacbandits.certificate.conventions import has_rounds
 from pacbandits.errors import InputError, count_of
 from pacbandits.planning import Affordable, GainPlan, Quantiles, StudyPlan
@@ -276,7 +277,7 @@ def _happened_gain(plan: GainPlan, certificate: Certificate) -> tuple[tuple[str,
     low, percent = found.recommended.low if found.recommended else 0.0, (s.outcome.low, s.outcome.high) == UNIT_RANGE
     samples = round(certificate.independent)
     supposed = " or ".join(show_gain(one, percent=percent, sign=True) for one in s.effects) or "as in the pilot"
-    proven = f"at least {show_gain(low, percent=percent, sign=True)}" if low > 0 else "none is proven"
+    proven = f"at least {show_gain(rounded_down(low), percent=percent, sign=True)}" if low > 0 else "none is proven"
     return (
         ("rows", f"{_rows(plan.rows)} in {100 * plan.power:g} % of tests", f"{samples:,}"),
         ("gain proven by then", f"{share(plan.chance(samples))} of planned tests", "yes" if low > 0 else "no"),

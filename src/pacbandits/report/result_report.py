@@ -12,7 +12,7 @@ import numpy as np
 
 from pacbandits.certificate import AsymptoticCertificate, Certificate, Claim, Worth
 from pacbandits.certificate.certificate import CONTROL, Candidate, Improvement, count_words
-from pacbandits.certificate.claim import rounded_up
+from pacbandits.certificate.claim import rounded_down, rounded_up
 from pacbandits.certificate.worth import Interval, constant_action
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
@@ -295,7 +295,9 @@ def guardrails_table(s: Summary, gain: Improvement) -> Table:
             plain(s.candidate_words(one)),
             plain(each.guardrail.spelt),
             f"{each.estimate:+.3g}" if math.isfinite(each.estimate) else "—",
-            f"{each.low:+.3g} to {each.high:+.3g}" if math.isfinite(each.high) else "none yet",
+            f"{rounded_down(each.low):+.3g} to {rounded_up(each.high):+.3g}"
+            if math.isfinite(each.high)
+            else "none yet",
             each.state,
         )
         for one in ladder(gain)

@@ -518,7 +518,7 @@ def _guarded_words(one: GuardedMetric) -> str:
     rail, difference = one.guardrail, "difference from control" if not one.guardrail.relative else "difference"
     upper = rail.side == "<="
     end = one.high if upper == (one.state != VIOLATED) else one.low
-    side = "at most" if end == one.high else "at least"
+    side, end = ("at most", rounded_up(end)) if end == one.high else ("at least", rounded_down(end))
     state = {KEPT: "kept, as is proven", VIOLATED: "violated, as is proven"}.get(
         one.state, "neither proven nor refuted"
     )

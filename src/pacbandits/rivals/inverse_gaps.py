@@ -51,7 +51,7 @@ def inverse_gaps(predictions: FloatArray, *, gamma: float, candidates: BoolArray
 def linear_entropy(dimension: int, samples: float) -> float:
     """Return the counterpart of log|F| for linear functions of d parameters after t interactions: d log(1 + t/d).
 
-    It bounds the regret of online ridge regression (Vovk, and Azoury and Warmuth 2001) up to constants.
+    It bounds the regret of online ridge regression (Vovk 2001; Azoury and Warmuth 2001) up to constants.
     """
     return dimension * float(np.log1p(samples / dimension))
 

@@ -7,7 +7,7 @@
 
 **Source.** Foster and Rakhlin, "Beyond UCB: optimal and efficient contextual bandits with regression oracles", ICML
 2020, Algorithm 1 with the γ of its Theorem 1, t in the place of the horizon. Theirs regresses online; the regression
-here is fitted again after every round, as in FALCON (Simchi-Levi and Xu, "Bypassing the monster", 2021), which has the
+here is fitted again after every round, as in FALCON (Simchi-Levi and Xu, "Bypassing the monster", 2022), which has the
 same rule with γ = √(A t / log(|F|t/δ))/30. Where the answer must be a policy of a class, it is the one that the
 regression likes best.
 

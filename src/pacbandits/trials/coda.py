@@ -4,9 +4,9 @@ Each round's propensities solve the ratio form for the gaps estimated so far,
 
     min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's estimate of each action's reward variance,
 
-through the class's oracles, with the probability floor inside and estimated gaps reduced by their error. The slope a is
-below 1 for another reason: to refute a policy, the data must show a gap that chance alone would not, for the unluckiest
-of many policies of that gap; near the best policy that costs nothing, as q is the luckiest there.
+through the class's oracles, with the probability floor inside. The slope a is below 1, as the data must show a gap that
+chance alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q
+is the luckiest there.
 
 A design is fitted to the gaps that it is made for, and by these gaps it always seems better than it is. So the design,
 uniform exploration and mixtures of both are compared by draws of what the data leave possible (`Draws`): what takes the
@@ -65,8 +65,6 @@ from pacbandits.trials.trial import (
 MIN_REWARD_VARIANCE = 0.02  # lower bound, however certain the model is
 MIN_DESIGN_PRICE = 1.0  # lower bound; the price would be 0 where all policies agree
 COUNTED_GAP_SHARE = 0.6  # share of a gap that a design relies on
-GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # standard errors subtracted from gaps
-TYPICAL_ERROR_IN_EPSILONS = 1.5  # error of the gaps of relevant policies, in multiples of ε, before there are data
 # Rewards with a mean below the first are rare: bets lose more to them than variances say. The price then accounts for
 # that by fixed-point iteration, with at most the second number of steps, until its logarithm changes by less than the
 # third. For other rewards variances suffice, and a model fitted to little data takes some of them for rare.
@@ -121,24 +119,24 @@ class Findings:
     price: float
 
     @cached_property
-    def measured(self) -> tuple[Contexts, IntArray, FloatArray, FloatArray, FloatArray, FloatArray | None]:
+    def measured(self) -> tuple[Contexts, IntArray, FloatArray, FloatArray, FloatArray | None]:
         """The parts of a design task that do not depend on its options.
 
         The n contexts to design for; the positions (m,) of the ledger's among them; scores (m, A) that sum to a
-        policy's estimated gap, and to its squared error; the noise (n, A) of rewards by the model; and, by the model,
-        the squared, weighted difference (n, A) of each action from the reference's, None for contexts without features.
+        policy's estimated gap; the noise (n, A) of rewards by the model; and, by the model, the squared, weighted
+        difference (n, A) of each action from the reference's, None for contexts without features.
         """
         own, reference = self.ledger.contexts, self.reference
         if self.contexts is not None:
             seen, where = self.contexts.joined(own)
         else:
             seen, where = replace(own, weights=self.ledger.counts / self.ledger.samples), np.arange(len(own))
-        gaps, squares = self.ledger.gaps(self.mixed, reference=reference(own))
+        gaps, _ = self.ledger.gaps(self.mixed, reference=reference(own))
         means, spread = self.fitted.predict(seen), None
         if seen.n_features:
             played = means[np.arange(len(seen)), reference(seen)]
             spread = seen.weights[:, None] * (means - played[:, None]) ** 2
-        return seen, where, gaps, squares, variances(means), spread
+        return seen, where, gaps, variances(means), spread
 
 
 def find_gaps(state: TrialState, fitted: FittedModel) -> Findings:
@@ -154,39 +152,25 @@ def find_gaps(state: TrialState, fitted: FittedModel) -> Findings:
 def design_task(state: TrialState, fitted: FittedModel, *, epsilon: float, floor: float) -> DesignTask:
     """Return the ratio form for a trial's estimated gaps, by which explorations are priced.
 
-    Gaps are not reduced by their error: the policy with the largest cost is already the unluckiest of many, and bets
-    scaled by too large a price win too little.
-
     fitted: the reward model of all the data. floor: the minimum probability of an action, as a share of uniform
     exploration.
     """
-    findings = find_gaps(state, fitted)
-    return gap_task(findings, state.policies, epsilon=epsilon, floor=floor, standard_errors=0.0)
+    return gap_task(find_gaps(state, fitted), state.policies, epsilon=epsilon, floor=floor)
 
 
-def gap_task(
-    findings: Findings,
-    policies: PolicyClass,
-    *,
-    epsilon: float,
-    floor: float,
-    standard_errors: float = GAP_MARKDOWN_STANDARD_ERRORS,
-) -> DesignTask:
-    """Return the ratio form for the estimated gaps, reduced by this many standard errors.
+def gap_task(findings: Findings, policies: PolicyClass, *, epsilon: float, floor: float) -> DesignTask:
+    """Return the ratio form for the estimated gaps.
 
-    A standard error √v is not a sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; this η is about
-    the error of the relevant policies. Beside the noise of rewards, the spread is how much policies differ from context
-    to context, by the model: no exploration changes it, but where rewards are nearly certain it dominates a bet's risk.
-    (For contexts without features the model's differences are mostly noise, and the spread is left out.)
+    Beside the noise of rewards, the spread is how much policies differ from context to context, by the model: no
+    exploration changes it, but where rewards are nearly certain it dominates a bet's risk. (For contexts without
+    features the model's differences are mostly noise, and the spread is left out.)
     """
-    seen, where, gaps, squares, noise, spread = findings.measured
-    eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / findings.ledger.samples))
-    scores = sum_by_id(where, gaps - standard_errors / (2.0 * eta) * squares, n=len(seen))
+    seen, where, gaps, noise, spread = findings.measured
     return DesignTask(
         policies,
         seen,
         reference=findings.reference,
-        gaps=scores - standard_errors * eta / 2.0 / len(seen),
+        gaps=sum_by_id(where, gaps, n=len(seen)),
         scale=Shifted(epsilon, COUNTED_GAP_SHARE),
         noise=noise,
         floor=floor / policies.n_actions,
@@ -287,7 +271,6 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
 # An exploration that spares an action which only seems bad is dear in some of the draws. One that plays an action
 # rarely lets policies on it seem good by chance, and loses much to its rare rewards (`skewed_variances`).
 EVEN_SHARES = (0.0, 0.25, 0.5)  # of uniform exploration in the mixtures that are compared
-SPLITS = 2  # of the data into halves; each gives two draws
 UNCHOSEN_POLICIES = 8  # drawn from a class that cannot be listed, to tell what a model misses from chance
 MAX_COMPARED_POLICIES = 500  # of a list: those that would take most people alone
 MIN_PEOPLE, MAX_PEOPLE, PEOPLE_HALVINGS = 20.0, 3e6, 10  # of the search for the end of a trial
@@ -354,10 +337,10 @@ class Draws:
         noise = variances(means) * noise_share(findings.ledger)
         played = np.maximum(mixture(state.played, seen), MIN_PRICED_PROPENSITY)
         error = np.sqrt(share * weights * noise / (samples * played))
-        errors = [_fit_error(state, seen, rng) for _ in range(SPLITS)]
+        off = _fit_error(state, seen, rng)
         draws: list[Draw] = []
-        for off in (sign * one for one in errors for sign in (1.0, -1.0)):
-            possible = np.clip(means + off, 0.0, 1.0)
+        for signed in (off, -off):
+            possible = np.clip(means + signed, 0.0, 1.0)
             values = weights * possible + share * missed + error * _normal(rng, means.shape, seen)
             first = policies.argmax(seen, values)(seen)
             gaps = values[np.arange(n), first][:, None] - values
@@ -441,7 +424,8 @@ class Draws:
         scales: FloatArray = np.exp(np.linspace(low, high, SCALE_STEPS))
         stakes = scales[:, None, None] * self.multipliers[:, None]
         wealths = people * stakes * (edges - 0.5 * stakes * variances)
-        least = np.logaddexp.reduce(wealths, axis=1).min(axis=1) - math.log(len(self.multipliers))
+        # The experts' average is at least the largest of them, divided by their number.
+        least = wealths.max(axis=1).min(axis=1) - math.log(len(self.multipliers))
         best = int(least.argmax())
         expert = int(wealths[best].min(axis=1).argmax())
         return float(least[best]), float(stakes[best, expert, 0])
@@ -602,18 +586,18 @@ class Coda(Trial):
             return recent
         fitted = state.fitted
         findings, options = find_gaps(state, fitted), {"epsilon": self.accuracy(state), "floor": self.floor}
-        cautious = gap_task(findings, state.policies, **options)
+        task = gap_task(findings, state.policies, **options)
         # The gap of a policy is known to about √(V/n), and the price of the exploration is the largest V/d² of any
         # policy: so the largest error, relative to the difference to resolve, is √(price/n).
         error = math.sqrt(findings.price / state.informed_samples)
         listed = state.policies.lists_policies
         if listed:
-            solution, calls = solve_enumerated(cautious, tolerance=LISTED_PRECISION), 0
+            solution, calls = solve_enumerated(task, tolerance=LISTED_PRECISION), 0
         else:
             looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if state.leaders is not None else 0.0
             counted = CountedClass(state.policies)
             solution = solve_by_pricing(
-                cautious,
+                task,
                 pricing=best_pricing(counted),
                 tolerance=max(self.precision, looser),
                 max_rounds=MAX_PRICING_ROUNDS if state.policies.exact else MAX_PRICING_ROUNDS_INEXACT,
@@ -621,7 +605,7 @@ class Coda(Trial):
                 progress=progress,
             )
             calls = counted.calls
-        even = explore_uniformly(state, gap_task(findings, state.policies, **options, standard_errors=0.0))
+        even = explore_uniformly(state, task)
         draws = Draws.of(self, state, findings)
         designs = [NoisyDesign(replace(solution.design, even_share=share), fitted) for share in EVEN_SHARES]
         people = [draws.people(one, price=even.price) for one in (even.sampler, *designs)]

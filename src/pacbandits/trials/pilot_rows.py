@@ -19,8 +19,9 @@ That needs rows of the pilot in an order in which each is a fresh draw, given th
   order, and cut into rounds as a trial would be: its first round, and then a share of the rows so far.
 
 It breaks if the rewards of the pilot chose the policy class, the actions or the question; if one of several pilots was
-taken because of its rewards; if rows were left out by their rewards; or if a stake depends on the contexts of rows to
-come: so the propensities of the pilot in other contexts, by which stakes are set, are estimated from earlier rounds.
+taken because of its rewards; if rows were left out by their rewards; or if a stake depends on the contexts or the
+propensities of rows to come: so the propensities of the pilot, by which stakes are set, are estimated from earlier
+rounds, and those of its first round are taken to be even.
 """
 
 from __future__ import annotations
@@ -260,8 +261,9 @@ def arrange_pilot(trial: Trial, pilot: Log) -> ArrangedPilot:
             ends.append(ends[-1] + max(1, int(trial.growth * ends[-1])))
         rounds = np.searchsorted(np.array(ends), np.arange(len(log)), side="right")
         log = replace(log, rounds=rounds.astype(np.int64))
-    rounds = int(log.rounds[-1]) + 1
-    return ArrangedPilot(log, CountedPilot(len(log), log.samples, rounds, by_content, digest))
+    record = CountedPilot(len(log), log.samples, int(log.rounds[-1]) + 1, by_content, digest)
+    # The log of the trial says it, too, so that a certificate without it is refused.
+    return ArrangedPilot(replace(log, remarks=(*log.remarks, record.assumption)), record)
 
 
 def arrange_stored(
@@ -350,10 +352,9 @@ def add_pilot(
     if state.finished:
         return state
     state, last = replace(state, pilot=pilot.record), pilot.record.rounds - 1
-    fixed = bool((np.ptp(pilot.log.propensities, axis=0) == 0).all())
     for number in range(last + 1):
         part = pilot.log.only(pilot.log.rounds == number)
-        explored = _explore(trial, state, part if fixed else None)
+        explored = _explore(trial, state)
         plan = TrialPlan(
             round_number=state.round_number + 1,
             epsilon=trial.epsilon,
@@ -378,16 +379,11 @@ def add_pilot(
     return replace(state, current=even)
 
 
-def _explore(trial: Trial, state: TrialState, rows: Log | None) -> Exploration:
-    """Return the exploration of a pilot's next round with its price, by the rounds before it alone.
-
-    rows: of that round, if all rows of the pilot have the same propensities, so that these were known before.
-    """
+def _explore(trial: Trial, state: TrialState) -> Exploration:
+    """Return the exploration of a pilot's next round with its price, by the rounds before it alone."""
     if state.log is None:
-        even, accuracy = nominal_variance(state.policies.n_actions), trial.accuracy(state) ** 2
-        if rows is None:
-            return Exploration(Design.uniform(likeliest(state.policy)), even / accuracy, 0)
-        return Exploration(LoggedSampler.of(rows), 0.5 / float(rows.propensities[0].min()) / accuracy, 0)
+        price = nominal_variance(state.policies.n_actions) / trial.accuracy(state) ** 2
+        return Exploration(Design.uniform(likeliest(state.policy)), price, 0)
     sampler, recent = LoggedSampler.of(state.log), still_recent(state)
     if recent is not None or trial.improve_on is not None:
         assert state.current is not None
