@@ -180,7 +180,7 @@ def peeking(runs: int, *, choices: tuple[int, ...] = (1, 10, 40)) -> None:
                         done[which] = made.certified
                         wrong[which] += made.certified and case.gap(made.policy) > case.epsilon
         rows.append([f"{looks}", *(f"{100 * count / runs:.1f} %" for count in wrong)])
-    head = ["looks", "approximate: certified and wrong", "proof: certified and wrong"]
+    head = ["analyses", "approximate: certified and wrong", "proof: certified and wrong"]
     print_table(f"{case.name}: up to 400 samples, {runs} runs each, δ = {DELTA:g}", head, rows)
 
 

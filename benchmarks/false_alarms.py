@@ -22,7 +22,7 @@ import pacbandits as pb
 from benchmarks.measuring import print_table
 from pacbandits.certificate.alarms import look
 from pacbandits.compiled import using_cores
-from pacbandits.records import Contexts, Log, Lottery, parts_of
+from pacbandits.records import Contexts, Log, Mixture, parts_of
 
 ROWS, ACTIONS, CHUNK = 300, 3, 250
 STATED = 0.005
@@ -116,7 +116,7 @@ def claims_under_drift(drift: float, logs: int, *, ordered: bool, seed: int = 0)
         for i in range(logs):
             log = drifting(drift, seed=1000 * seed + i)
             made = pb.certify(log, pb.Trivial(PLACES, ACTIONS), delta=DELTA, ordered=ordered).certificate
-            weights = made.policy.weights if isinstance(made.policy, Lottery) else (1.0,)
+            weights = made.policy.weights if isinstance(made.policy, Mixture) else (1.0,)
             every = Contexts.finite(PLACES)
             value = sum(
                 share * float(worth[one(every)].mean())

@@ -46,7 +46,7 @@ from pacbandits.errors import InputError
 from pacbandits.experiment.audit import NOBODY_NOTED, audit, read_record
 from pacbandits.policies.registry import describe_class, detail_class
 from pacbandits.proofs import Proof, load_certificate, save_certificate, verify
-from pacbandits.records import Contexts, Log, Lottery, parts_of
+from pacbandits.records import Contexts, Log, Mixture, parts_of
 from pacbandits.records.log import digest_log
 from pacbandits.rewards.combined import Stacked
 from pacbandits.verifier import Verdict
@@ -389,7 +389,7 @@ def _alike(contexts: Contexts, old: Certificate, new: Certificate) -> bool:
     """Return whether two certified policies play alike on all contexts of the log."""
     tables = []
     for policy in (old.policy, new.policy):
-        weights = policy.weights if isinstance(policy, Lottery) else (1.0,)
+        weights = policy.weights if isinstance(policy, Mixture) else (1.0,)
         played = [np.eye(policy.n_actions)[one(contexts)] for one in parts_of(policy)]
         tables.append(np.tensordot(weights, played, axes=1))
     return tables[0].shape == tables[1].shape and bool(np.allclose(tables[0], tables[1], atol=ROUNDING))

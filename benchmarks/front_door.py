@@ -105,9 +105,9 @@ def draw(scenario: Scenario, seed: int) -> tuple[pb.Log, Callable[[pb.Contexts],
     return log, lambda others: worth * chance(others)
 
 
-def value(policy: pb.Policy | pb.Lottery, means: FloatArray, contexts: pb.Contexts) -> float:
+def value(policy: pb.Policy | pb.Mixture, means: FloatArray, contexts: pb.Contexts) -> float:
     """The mean reward of a policy."""
-    if isinstance(policy, pb.Lottery):
+    if isinstance(policy, pb.Mixture):
         return float((policy.propensities(contexts) * means).sum(axis=1).mean())
     return float(means[np.arange(len(contexts)), policy(contexts)].mean())
 

@@ -18,9 +18,9 @@ import numpy as np
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
-from pacbandits.planning.assumptions import Assumptions, people_of
+from pacbandits.planning.assumptions import RIVALS, Assumptions, people_of
 from pacbandits.planning.sample_sizes import estimate, foretold
-from pacbandits.planning.simulated_trials import RIVALS, Job, TrialQuestion, play_all, quantile
+from pacbandits.planning.simulated_trials import Job, TrialQuestion, play_all, quantile
 from pacbandits.policies.base import PolicyClass
 from pacbandits.problems.people import people
 from pacbandits.problems.scenarios import KINDS, Outcome, Scenario, ScenarioKind
@@ -120,11 +120,11 @@ def main(problems: int = 40, trials: int = 5, first: int = 1000, fresh: int = 0)
         rows.append(row)
         print(*row, flush=True, file=sys.stderr)
     head = ["seed", "problem", "actions", "log size"]
-    head += [words for kind in ("adaptive", "plain") for words in (f"{kind}: foretold", "simulated", "ratio")]
+    head += [words for kind in ("adaptive", "plain") for words in (f"{kind}: predicted", "simulated", "ratio")]
     print_table(f"Medians of {trials} trials of each problem", head, rows)
     for name in RIVALS:
         near = np.mean([1 / FACTOR <= ratio <= FACTOR for ratio in ratios[name]])
-        print(f"{name}: foretold within a factor {FACTOR} in {100 * near:.0f} % of {problems} problems")
+        print(f"{name}: predicted within a factor {FACTOR} in {100 * near:.0f} % of {problems} problems")
     if fresh:
         print(f"fresh trials within the 80 % band: {100 * np.mean(inside):.0f} % of {len(inside)}")
 

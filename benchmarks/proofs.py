@@ -1,4 +1,4 @@
-"""How many interactions a proof takes: coda and uniform, with a lottery and without, and the paper's own algorithm.
+"""How many interactions a proof takes: coda and uniform, of a mixture or a single policy, and the paper's algorithm.
 
 python -m benchmarks.proofs [runs] [problem ...]
 python -m benchmarks.proofs times

@@ -15,6 +15,7 @@ SOURCE = Path(pb.__file__).parent
 RENAMED = {
     "LinearCertificate": pb.RealizableCertificate,
     "LinearComplexity": pb.RealizableComplexity,
+    "Lottery": pb.Mixture,
     "measure_linear": pb.measure_realizable,
     "verify_linear": pb.verify_realizable,
 }

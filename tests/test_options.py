@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pacbandits as pb
 from pacbandits.errors import InputError
 from pacbandits.options import parse_spec
 from pacbandits.problems import load_problem
@@ -113,3 +114,11 @@ def test_calls_are_checked_too(options: dict[str, object], message: str) -> None
         hard(**options)
     with pytest.raises(TypeError, match="given by name"):
         hard(5)
+
+
+def test_a_choice_is_read_by_its_former_name_and_known_by_the_present_one():
+    setting = pb.Setting(pb.Trivial(2, 2), 0.1, 0.1, pb.RewardBounds())
+    made = [pb.make_algorithm(spec, setting) for spec in ("coda:answer=lottery", "coda:answer=mixture", "coda")]
+    assert made[0] == made[1] == made[2]
+    with pytest.raises(InputError, match="answer must be mixture or single, got 'mix'"):
+        pb.make_algorithm("coda:answer=mix", setting)

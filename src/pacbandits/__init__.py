@@ -109,7 +109,6 @@ if TYPE_CHECKING:
     from pacbandits.records import Contexts as Contexts
     from pacbandits.records import Design as Design
     from pacbandits.records import Log as Log
-    from pacbandits.records import Lottery as Lottery
     from pacbandits.records import Mixture as Mixture
     from pacbandits.records import Policy as Policy
     from pacbandits.records import RewardBounds as RewardBounds
@@ -267,7 +266,6 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Contexts",
         "Design",
         "Log",
-        "Lottery",
         "Mixture",
         "Policy",
         "RewardBounds",
@@ -308,6 +306,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _RENAMED = {
     "LinearCertificate": "RealizableCertificate",
     "LinearComplexity": "RealizableComplexity",
+    "Lottery": "Mixture",
     "measure_linear": "measure_realizable",
     "verify_linear": "verify_realizable",
 }

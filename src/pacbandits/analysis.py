@@ -21,8 +21,7 @@ from pacbandits.certificate.certify import (
     action_number,
     certify_rows,
 )
-from pacbandits.certificate.summed.front import as_engine_reads
-from pacbandits.certificate.summed.survey import survey_certified
+from pacbandits.certificate.summed.survey import as_engine_reads, survey_certified
 from pacbandits.certificate.worth import measure_policy
 from pacbandits.checks import flag, path_of
 from pacbandits.engines import Engine, LogSource, Source

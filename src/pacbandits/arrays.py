@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pacbandits.checks import whole_number as whole_number
 from pacbandits.errors import InputError
 
 FloatArray = NDArray[np.float64]

@@ -14,12 +14,12 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import LearntClass
 from pacbandits.certificate.certify import DEFAULT_CLASS, DEFAULT_DELTA
 from pacbandits.errors import InputError, nearest, plain
+from pacbandits.exports.rules import inputs_of
 from pacbandits.logs.customers import customers_of
 from pacbandits.logs.log_table import PROPENSITY_PREFIX, is_own
 from pacbandits.logs.raw_log import UNIFORM, parse_split
 from pacbandits.logs.readers import arrow_table, log_of
 from pacbandits.policies.base import PolicyClass
-from pacbandits.policies.decisions import inputs_of
 from pacbandits.records import Contexts, Log, parquet
 from pacbandits.records.columns import pa
 

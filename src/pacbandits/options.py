@@ -27,6 +27,7 @@ class About:
     above: the lower end of its range, excluded.
     most: the upper end of its range, included.
     when: another option, and its value under which this option has an effect.
+    former: earlier names of choices, which are still read, with their present ones.
     """
 
     meaning: str
@@ -34,6 +35,7 @@ class About:
     above: float | None = None
     most: float | None = None
     when: tuple[str, str] | None = None
+    former: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         text(self.meaning, name="meaning")
@@ -87,6 +89,7 @@ class Option:
     def check(self, value: object) -> OptionValue:
         """Return the value in the option's type; raise InputError if it is not permitted."""
         if self.kind == "choice":
+            value = next((now for then, now in self.about.former if then == value), value)
             if not isinstance(value, str) or value not in self.choices:
                 raise InputError(f"{self.name} must be {self.permitted}, got '{plain(value)}'{self._hint(value)}")
             return value

@@ -29,7 +29,7 @@ from pacbandits.checks import path_of
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, count_of, nearest, one_line, plain
-from pacbandits.exports.deployed import DeployedPolicy
+from pacbandits.exports.deployed_policy import DeployedPolicy
 from pacbandits.logs import read_log
 from pacbandits.logs.data_set import FileSet, open_set
 from pacbandits.logs.log_table import drop_features

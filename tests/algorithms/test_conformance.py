@@ -11,7 +11,7 @@ import pytest
 import pacbandits as pb
 from pacbandits.algorithms import ALGORITHMS, find_algorithm, list_profiles, options_of, profile_of
 from pacbandits.errors import InputError
-from pacbandits.records import Log, Lottery
+from pacbandits.records import Log, Mixture
 from pacbandits.records.log import digest_log
 from pacbandits.simulation import run
 from pacbandits.trials.protocol import Plan, Profile
@@ -302,7 +302,7 @@ def test_the_words_of_the_answer_are_true(name, spec):
             state.certificate is None or replace(answer.certificate, checks=()).to_json() == state.certificate.to_json()
         )
         assert answer.guarantee.isprintable()
-        kind = "lottery" if isinstance(answer.policy, Lottery) else "policy"
+        kind = "mixture policy" if isinstance(answer.policy, Mixture) else "policy"
         promised = f"except with probability {DELTA:g} the {kind} is within {epsilon:g} of"
         proven = state.finished and profile_of(name).proves
         assert (promised in answer.guarantee) is proven

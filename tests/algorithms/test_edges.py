@@ -42,7 +42,7 @@ def test_declared_options_are_taken_and_have_their_defaults(name):
         for value in others:
             changed = make(name, problem, **{option.name: value})
             assert changed != plain
-            # Whether an answer may be a lottery is a flag of the trials.
+            # Whether an answer may be a mixture is a flag of the trials.
             flagged = option.name == "answer" and hasattr(changed, "single")
             assert changed.single if flagged else getattr(changed, option.name) == value
             assert make(f"{name}:{option.name}={value}", problem) == changed

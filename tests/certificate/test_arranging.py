@@ -118,7 +118,7 @@ def settled_certificate():
 @pytest.mark.thorough
 def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen(monkeypatch):
     log, policies, made = settled_certificate()
-    assert not isinstance(made.policy, pb.Lottery)
+    assert not isinstance(made.policy, pb.Mixture)
     assert made.slack == 0
     assert len(made.leaders.policies) > 1  # or no weight had to move
     assert pb.verify(made, log, policies).good
@@ -136,9 +136,9 @@ def test_shuffled_rows_certify_one_policy_that_later_rows_have_not_chosen(monkey
     [
         (
             lambda c: {"leaders": replace(c.leaders, settled=c.leaders.settled + 1)},
-            "leader stays|could ruin it|log-wealth|slack|not the lottery",
+            "leader stays|could ruin it|log-wealth|slack|not the mixture",
         ),
-        (lambda c: {"leaders": replace(c.leaders, settled=None)}, "slack|lottery|leader stays|log-wealth"),
+        (lambda c: {"leaders": replace(c.leaders, settled=None)}, "slack|mixture|leader stays|log-wealth"),
         (lambda c: {"by_rule": False}, "may settle where it is known"),
     ],
 )

@@ -264,7 +264,7 @@ def test_drift_is_looked_for_where_all_rewards_are_in():
     drift, ratio = look(log)
     assert not drift.alarm
     assert "6 rounds" in drift.describe()
-    assert f"{int(out.sum()):,} rewards not in yet" in drift.describe()
+    assert f"{int(out.sum()):,} rewards pending" in drift.describe()
     assert ratio.log_evidence == pytest.approx(look(whole)[1].log_evidence)
     # The same taken for the truth is an alarm, so that the difference is one.
     assert look(replace(log.rows_in(), known=None))[0].alarm

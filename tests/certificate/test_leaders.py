@@ -30,7 +30,7 @@ from pacbandits.certificate.conventions import (
     delta_part,
     sizes_beforehand,
 )
-from pacbandits.certificate.leaders import LOTTERY_MOVING, MAX_SLACK, MIN_LOTTERY_WEIGHT, NOBODY, SINGLE_MOVING
+from pacbandits.certificate.leaders import MAX_SLACK, MIN_MIXTURE_WEIGHT, MIXTURE_MOVING, NOBODY, SINGLE_MOVING
 from pacbandits.certificate.ledger import Against, choose, plan_moves
 from pacbandits.compiled import using_cores
 from pacbandits.confidence import LEADERS_PART, UNION_PART, start_part
@@ -117,7 +117,7 @@ def test_more_rows_than_planned_take_more_than_there_was():
 
 @given(
     st.lists(st.integers(NOBODY, 2), min_size=1, max_size=12),
-    st.sampled_from([0.0, 0.2, LOTTERY_MOVING, 1.0]),
+    st.sampled_from([0.0, 0.2, MIXTURE_MOVING, 1.0]),
     st.randoms(use_true_random=False),
 )
 def test_weights_add_up_to_all_stakes_and_are_their_definition(turns, moving, random):
@@ -153,18 +153,18 @@ def test_what_a_round_moves_is_fixed_before_it(turns, seed):
     assert np.array_equal(one[: t + 1], two[: t + 1])
 
 
-def picked(weights, *, moving=LOTTERY_MOVING):
+def picked(weights, *, moving=MIXTURE_MOVING):
     leaders = Leaders((A, B, C), (0, 1, 2), (1, 1, 1), moving)
     return choose(leaders, np.array(weights, dtype=float))
 
 
-def test_the_lottery_is_of_those_who_have_weight():
+def test_the_mixture_is_of_those_who_have_weight():
     chosen, slack = picked([1, 0, 3])
     assert (chosen.policies, chosen.weights, slack) == ((A, C), (0.25, 0.75), 0)
     assert picked([0, 5, 0]) == (B, 0)
-    chosen, slack = picked([MIN_LOTTERY_WEIGHT / 2, 0.5, 0.5])
+    chosen, slack = picked([MIN_MIXTURE_WEIGHT / 2, 0.5, 0.5])
     assert chosen.policies == (B, C)
-    assert slack == pytest.approx(MIN_LOTTERY_WEIGHT / 2, rel=1e-3)
+    assert slack == pytest.approx(MIN_MIXTURE_WEIGHT / 2, rel=1e-3)
 
 
 def test_who_has_less_than_nothing_costs_what_the_others_have_too_much():
@@ -189,9 +189,9 @@ def test_the_slack_covers_what_any_values_make_of_it(weights, values):
     if sum(weights) < 0.1:
         return
     by_policy = dict(zip((A, B, C), values, strict=True))
-    for moving in (LOTTERY_MOVING, SINGLE_MOVING):
+    for moving in (MIXTURE_MOVING, SINGLE_MOVING):
         chosen, slack = picked(weights, moving=moving)
-        parts = zip(chosen.policies, chosen.weights, strict=True) if isinstance(chosen, pb.Lottery) else [(chosen, 1)]
+        parts = zip(chosen.policies, chosen.weights, strict=True) if isinstance(chosen, pb.Mixture) else [(chosen, 1)]
         mine = sum(weight * by_policy[policy] for policy, weight in parts)
         whole = sum(u * v for u, v in zip(weights, values, strict=True)) / sum(weights)
         assert whole <= mine + slack + 1e-9
@@ -317,7 +317,7 @@ def draw_case(seed, *, kind=lambda x: x, samples=400):
         new = problem.interact(pb.Design.uniform(problem.best_policy()), samples=size, rng=rng, round_number=number)
         log = new if log is None else log.followed_by(new)
     counts = np.bincount(log.rounds, weights=log.repeats).astype(int)
-    leaders = Leaders(moving=float(rng.choice([0.0, LOTTERY_MOVING, SINGLE_MOVING])))
+    leaders = Leaders(moving=float(rng.choice([0.0, MIXTURE_MOVING, SINGLE_MOVING])))
     for number in range(rounds):
         best = int(rng.choice([11, *range(12)]))
         policy = None if number == 0 and rng.random() < 0.7 else counted.policy(best)
@@ -466,7 +466,7 @@ def trial():
     states = run(problem, Uniform, seed=3, delta=0.05, epsilon=0.2)
     made = states[-1].certificate
     assert made.certified
-    assert isinstance(made.policy, pb.Lottery)
+    assert isinstance(made.policy, pb.Mixture)
     assert verify(made, states[-1].log, problem.policies).good
     return problem, states
 
@@ -569,8 +569,8 @@ def test_certify_has_two_proofs_that_share_delta(trial):
     assert states[-1].certificate.threshold == pytest.approx(-math.log(0.05))
 
 
-def swapped(lottery):
-    return pb.Lottery(lottery.policies, tuple(reversed(lottery.weights)))
+def swapped(mixture):
+    return pb.Mixture(mixture.policies, tuple(reversed(mixture.weights)))
 
 
 def led_otherwise(c, **changes):
@@ -578,23 +578,23 @@ def led_otherwise(c, **changes):
 
 
 FORGERIES = {
-    "weights of the lottery": (lambda c: {"policy": swapped(c.policy)}, "not the lottery that the leaders"),
-    "the likeliest in its place": (lambda c: {"policy": c.policy.likeliest}, "not the lottery that the leaders"),
+    "weights of the mixture": (lambda c: {"policy": swapped(c.policy)}, "not the mixture of the leaders"),
+    "the likeliest in its place": (lambda c: {"policy": c.policy.likeliest}, "not the mixture of the leaders"),
     "slack": (lambda c: {"slack": c.slack + 0.01}, "the slack is"),
     "less slack": (lambda c: {"slack": -0.01}, "the slack is"),
-    "moving": (lambda c: led_otherwise(c, moving=0.9 * c.leaders.moving), "not the lottery|log-wealth|slack"),
-    "no moving": (lambda c: led_otherwise(c, moving=0.0), "not the lottery|log-wealth|slack"),
+    "moving": (lambda c: led_otherwise(c, moving=0.9 * c.leaders.moving), "not the mixture|log-wealth|slack"),
+    "no moving": (lambda c: led_otherwise(c, moving=0.0), "not the mixture|log-wealth|slack"),
     "sizes": (
         lambda c: led_otherwise(c, sizes=tuple(2 * size for size in c.leaders.sizes)),
-        "not the lottery|log-wealth|slack",
+        "not the mixture|log-wealth|slack",
     ),
     "turns": (
         lambda c: led_otherwise(c, turns=(NOBODY, *reversed(c.leaders.turns[1:]))),
-        "not the lottery|log-wealth|slack",
+        "not the mixture|log-wealth|slack",
     ),
     "a leader of the first round": (
         lambda c: led_otherwise(c, turns=(0, *c.leaders.turns[1:])),
-        "not the lottery|log-wealth|slack",
+        "not the mixture|log-wealth|slack",
     ),
     "too few rounds": (
         lambda c: led_otherwise(c, turns=c.leaders.turns[:-1], sizes=c.leaders.sizes[:-1]),
@@ -603,7 +603,7 @@ FORGERIES = {
     "no leaders": (lambda c: {"leaders": None}, "has leaders, and the certificate tells of none"),
     "leaders in another order": (
         lambda c: led_otherwise(c, policies=tuple(reversed(c.leaders.policies))),
-        "not the lottery|log-wealth|slack",
+        "not the mixture|log-wealth|slack",
     ),
     "an expert twice": (lambda c: {"experts": c.experts[:1] * 2, "share": None}, "names an expert twice"),
     "a share of one": (lambda c: {"experts": c.experts[:1], "share": 0.5}, "the weight of one of two experts"),
@@ -613,7 +613,7 @@ FORGERIES = {
             "leaders": replace(c.leaders, moving=SINGLE_MOVING),
             "threshold": c.threshold - math.log(start_part(0)),
         },
-        "log-wealth|lottery|slack",
+        "log-wealth|mixture|slack",
     ),
 }
 
@@ -631,7 +631,7 @@ def test_verify_refuses_every_forgery(trial, name):
 
 @pytest.mark.thorough
 def test_too_much_slack_claims_nothing(trial):
-    """A single policy of a lottery that is far from one: others weigh too much, and it is too early to start anew."""
+    """A single policy of a mixture that is far from one: others weigh too much, and it is too early to start anew."""
     problem, states = trial
     state = states[-1]
     ledger = Ledger.of(state.log, state.predictions)
@@ -687,9 +687,25 @@ def test_a_class_without_a_size_is_certified_by_leaders_alone():
 
 
 @pytest.mark.thorough
-def test_verify_takes_no_other_policies_in_a_lottery(trial):
+def test_a_certificate_in_the_words_of_earlier_versions_verifies(trial):
+    """They called a mixture policy a lottery, in its kind and in the claim."""
+    problem, states = trial
+    made = states[-1].certificate
+    written = made.to_json()
+    assert "the mixture policy is within" in written["claim"]
+    old = written["claim"].replace("mixture policy", "lottery")
+    earlier = {**written, "claim": old, "policy": {**written["policy"], "kind": "lottery"}}
+    back = type(made).from_json(json.loads(json.dumps(earlier)), problem.policies)
+    assert back.to_json() == written
+    assert verify(back, states[-1].log, problem.policies).good
+    with pytest.raises(InputError, match="'claim' of the certificate does not follow"):
+        type(made).from_json({**written, "claim": old.replace("lottery", "policy")}, problem.policies)
+
+
+@pytest.mark.thorough
+def test_verify_takes_no_other_policies_in_a_mixture(trial):
     """Of the class, and drawn with the weights of those who led."""
     problem, states = trial
     log, made = states[-1].log, states[-1].certificate
-    others = pb.Lottery(made.policy.policies[::-1], made.policy.weights)
-    assert "not the lottery" in verify(replace(made, policy=others), log, problem.policies).faults[0]
+    others = pb.Mixture(made.policy.policies[::-1], made.policy.weights)
+    assert "not the mixture" in verify(replace(made, policy=others), log, problem.policies).faults[0]

@@ -1,6 +1,6 @@
 """No expert grows rich by betting on leaders, whoever they are: wealth against the truth, after every row.
 
-What the lottery between the leaders lacks of the best policy is another number after every row, and by chance. At
+What the mixture of the leaders lacks of the best policy is another number after every row, and by chance. At
 ε = that number the wealth of an expert is at most `Π (1 − λZ)/(1 − λ E Z)`, a martingale; leaders and the ends of
 rounds are chosen by what came before, as badly as can be, and weight moves between them or does not.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pacbandits.certificate import Bets, Leaders, Ledger
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
+from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING
 from pacbandits.certificate.ledger import Against, plan_moves
 from pacbandits.compiled import using_cores
 from pacbandits.confidence import start_part
@@ -107,7 +107,7 @@ LEAST_MEANS = {
     "played-propensities": 0.7,
     "unluckiest-and-rare": 0.7,
 }
-MOVING = (LOTTERY_MOVING, 0.0, SINGLE_MOVING)
+MOVING = (MIXTURE_MOVING, 0.0, SINGLE_MOVING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Wealth:
     """What the experts have after each row, in logarithms, (K, R, n) each.
 
     bounded: `Π (1 − λZ)/(1 − λ E Z)` against the best policy.
-    at_the_gap: `Π (1 − λZ) e^{λε}` where ε is what the lottery lacks, after each row.
+    at_the_gap: `Π (1 − λZ) e^{λε}` where ε is what the mixture lacks, after each row.
     """
 
     bounded: np.ndarray
@@ -211,7 +211,7 @@ SETTLING = ("luckiest-chased", "spoiler-with-large-stakes", "unluckiest-and-rare
 
 def check_settled(name, *, runs, seed):
     game = GAMES[name]
-    found = wealth_of(game, play(game, runs=runs, rows=ROWS, seed=seed), moving=LOTTERY_MOVING, settled=4)
+    found = wealth_of(game, play(game, runs=runs, rows=ROWS, seed=seed), moving=MIXTURE_MOVING, settled=4)
     for paths in found.bounded:
         check(paths)
         assert np.exp(stopped(paths)).mean() > LEAST_MEANS.get(name, 0.85)

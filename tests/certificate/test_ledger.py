@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from pacbandits.certificate import Bets, Ledger
-from pacbandits.certificate.certificate import MAX_STAKE
+from pacbandits.certificate.conventions import MAX_STAKE
 from pacbandits.certificate.ledger import room_above
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log

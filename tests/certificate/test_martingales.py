@@ -16,7 +16,7 @@ import pytest
 
 from pacbandits.certificate import Bets, Ledger
 from pacbandits.certificate.intervals import _centres
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
+from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING
 from pacbandits.certificate.stakes import Stakes
 from pacbandits.certificate.summed.survey import survey
 from pacbandits.certificate.survey import LogInMemory
@@ -90,7 +90,7 @@ LED = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("moving", [LOTTERY_MOVING, SINGLE_MOVING, 0.0])
+@pytest.mark.parametrize("moving", [MIXTURE_MOVING, SINGLE_MOVING, 0.0])
 @pytest.mark.parametrize("name", LED)
 def test_bets_on_leaders_are_fair_at_every_step(name, moving):
     lead, logging, predict, scales = LED[name]

@@ -299,7 +299,7 @@ def test_algorithms_want_all_propensities():
         (0.34, "below the minimum propensity 0.34 that was declared; declare a smaller one"),
         ([[0.1, 0.4, 0.4]], "which leaves less for the 2 others than the minimum propensity that was declared"),
         (-0.1, "propensities must not be negative"),
-        (math.nan, "least propensities must be finite"),
+        (math.nan, "minimum propensities must be finite"),
     ],
 )
 def test_a_declaration_that_the_log_refutes_is_refused(least, words):

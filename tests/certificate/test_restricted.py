@@ -22,7 +22,7 @@ KEPT = {
     "trees:depth=1,bins=8,costs=0/1/3,budget=0.3": "cost at most 0.3 on average over the 987 contexts that were known",
     "trees:depth=2,bins=8,costs=0/1/3,budget=0.3": "cost at most 0.3 on average over the 987 contexts that were known",
     "trees:depth=1,bins=8,leaf=0.3": "hold a share of 0.3 or more of the 987 known contexts in every leaf",
-    "trees:depth=1,bins=8,never=1:age>45;2:place=a,fallback=0": "take no action where it is barred",
+    "trees:depth=1,bins=8,never=1:age>45;2:place=a,fallback=0": "take no action where it is excluded",
     "trees:depth=2,bins=6,leaf=0.1,costs=0/1/3,budget=0.5,never=2:age<=42,fallback=0": "and hold a share of 0.1",
 }
 

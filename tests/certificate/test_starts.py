@@ -13,7 +13,7 @@ import pytest
 import pacbandits as pb
 from pacbandits.certificate import Certificate, Leaders
 from pacbandits.certificate.certify import measure_worth
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
+from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING
 from pacbandits.confidence import start_part
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite
@@ -44,7 +44,7 @@ def led(turns, *, moving=SINGLE_MOVING, **options):
 def test_a_proof_may_start_where_a_new_leader_comes_and_the_data_have_doubled(turns, counts, starts):
     counts = np.array(counts, dtype=float)
     assert led(turns).starts(counts) == starts
-    assert led(turns, moving=LOTTERY_MOVING).starts(counts) == (0,)
+    assert led(turns, moving=MIXTURE_MOVING).starts(counts) == (0,)
     for number, start in enumerate(starts):
         one = led(turns, start=start)
         assert one.part(counts) == start_part(number)
@@ -82,7 +82,7 @@ def test_a_late_start_is_verified(late):
     counts = np.bincount(log.rounds, weights=log.repeats)
     number = made.leaders.starts(counts).index(made.leaders.start)
     assert made.threshold == pytest.approx(-math.log(0.05 * start_part(number)))
-    assert not isinstance(made.policy, pb.Lottery)
+    assert not isinstance(made.policy, pb.Mixture)
     assert made.policy is made.leaders.policies[made.leaders.turns[-1]]
     assert problem.value(problem.best_policy()) - problem.value(made.policy) <= made.certified_epsilon
     assert verify(made, log, problem.policies).good
@@ -131,7 +131,7 @@ def test_the_start_is_the_one_that_proves_most(late):
         (lambda c: {"leaders": replace(c.leaders, start=0)}, "the threshold"),
         (lambda c: {"threshold": -math.log(0.05)}, "the threshold"),
         (lambda c: {"threshold": -math.log(0.025), "leaders": replace(c.leaders, start=0)}, "slack|log-wealth"),
-        (lambda c: {"leaders": replace(c.leaders, moving=LOTTERY_MOVING)}, "may not start in round"),
+        (lambda c: {"leaders": replace(c.leaders, moving=MIXTURE_MOVING)}, "may not start in round"),
     ],
 )
 def test_verify_finds_forged_starts(late, change, words):

@@ -134,13 +134,13 @@ STAKE, WINDOW, EVERY, LED = 0.3, 300, 10, 40
 
 
 def led_in_turn(world, rounds):
-    """Each error leads in its turn, for a window; all of them lack ε, and so does every lottery between them."""
+    """Each error leads in its turn, for a window; all of them lack ε, and so does every mixture of them."""
     turns = tuple(i % (world.m - 1) for i in range(rounds))
     errors = tuple(world.policies.policy(i) for i in range(world.m - 1))
     return Leaders(errors, turns, (WINDOW,) * rounds)
 
 
-def wrong_lotteries(runs, *, delta, seed):
+def wrong_mixtures(runs, *, delta, seed):
     """Runs in which an error is certified at any look, each with its counts (looks, m) until then."""
     world, rng = Errors(6), np.random.default_rng(seed)
     leaders, units = led_in_turn(world, LED), np.full(LED, STAKE)
@@ -161,8 +161,8 @@ def wrong_lotteries(runs, *, delta, seed):
     return world, {run: steps[run, : certified[run].argmax() + 1] for run in found}
 
 
-def check_lotteries(*, runs, delta):
-    world, found = wrong_lotteries(runs, delta=delta, seed=2)
+def check_mixtures(*, runs, delta):
+    world, found = wrong_mixtures(runs, delta=delta, seed=2)
     assert fewest(runs, delta / 4) <= len(found) <= most(runs, delta)
     for steps in list(found.values())[:5]:  # so say the certificates themselves
         windows = np.add.reduceat(steps, np.arange(0, len(steps), WINDOW // EVERY))
@@ -175,14 +175,14 @@ def check_lotteries(*, runs, delta):
 
 
 @pytest.mark.thorough
-def test_lotteries_err_no_more_often_than_delta_says():
+def test_mixtures_err_no_more_often_than_delta_says():
     """With moves that are not paid for, or more wealth to begin with, they would err more often."""
-    check_lotteries(runs=1500, delta=0.4)
+    check_mixtures(runs=1500, delta=0.4)
 
 
 @pytest.mark.slow
-def test_lotteries_err_no_more_often_in_many_runs():
-    check_lotteries(runs=10_000, delta=0.4)
+def test_mixtures_err_no_more_often_in_many_runs():
+    check_mixtures(runs=10_000, delta=0.4)
 
 
 def make_problem(means, *, weights=None, table=None):

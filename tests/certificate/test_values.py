@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pacbandits import Contexts, Finite, InputError, Log, Lottery, Trees, evaluate
+from pacbandits import Contexts, Finite, InputError, Log, Mixture, Trees, evaluate
 from pacbandits.certificate import Bets
 from pacbandits.certificate.certify import certify, measure_worth
 from pacbandits.certificate.conventions import arrange
@@ -65,12 +65,12 @@ def test_intervals_are_in_the_units_of_rewards():
     assert scaled.over_best.high == pytest.approx(50 * plain.over_best.high)
 
 
-def test_a_lottery_lies_between_its_policies():
+def test_a_mixture_lies_between_its_policies():
     log = draw(4_000, 3)
     trees = best_tree()
     people = Contexts.of([[0.0], [1.0]], names=["kind"])
     good, poor = trees.argmax(people, MEANS), trees.argmax(people, -MEANS)
-    mixed = evaluate(log, Lottery((good, poor), (0.5, 0.5))).value.estimate
+    mixed = evaluate(log, Mixture((good, poor), (0.5, 0.5))).value.estimate
     ends = [evaluate(log, policy).value.estimate for policy in (good, poor)]
     assert mixed == pytest.approx(np.mean(ends))
 
@@ -82,7 +82,7 @@ def test_the_worth_of_a_certified_policy_holds_its_true_value(single):
     made = certify(log, trees, epsilon=0.2, delta=0.05, single=single)
     worth = measure_worth(made, log)
     people = Contexts.of([[0.0], [1.0]], names=["kind"])
-    chosen = made.policy.propensities(people) if isinstance(made.policy, Lottery) else np.eye(3)[made.policy(people)]
+    chosen = made.policy.propensities(people) if isinstance(made.policy, Mixture) else np.eye(3)[made.policy(people)]
     truth = float((chosen * MEANS).sum(axis=1).mean())
     assert worth.value.low < truth < worth.value.high
     assert worth.over_best.low < truth - 0.4 < worth.over_best.high
@@ -96,7 +96,7 @@ def test_the_worth_of_a_trial_is_that_of_its_own_mixture(last):
     log = replace(log, rewards=np.array([0.1, 0.9, 0.5])[log.actions])
     one, other = TreePolicy(0, 3), TreePolicy(1, 3)
     leaders, stakes = Leaders((one, other), (-1, 0, 1), (1_000,) * 3, moving=0.0), np.array([0.05, 0.05 * last])
-    mixed = Lottery((one, other), tuple((stakes / stakes.sum()).tolist()))
+    mixed = Mixture((one, other), tuple((stakes / stakes.sum()).tolist()))
     bets = Bets((0.5, 1.0), (0.05, *stakes.tolist()))
     made = replace(certify(log, best_tree()), policy=mixed, leaders=leaders, bets=bets, by_rule=False)
     value, truth = measure_worth(made, log).value, float(np.dot(mixed.weights, [0.1, 0.9]))

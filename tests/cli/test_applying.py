@@ -20,7 +20,7 @@ from pacbandits.policies.trees.tree_policy import AtMost, Is, TreeSplit
 from tests.public.things import certificate, log, stumps
 
 TREE = TreePolicy(TreeSplit(AtMost("age", 31.5), 0, TreeSplit(Is("device", "phone"), 1, 0)), 2)
-LOTTERY = pb.Lottery((TREE, TreePolicy(1, 2)), (0.25, 0.75))
+MIXTURE = pb.Mixture((TREE, TreePolicy(1, 2)), (0.25, 0.75))
 PEOPLE = """\
 id,age,note,device,when
 007,20,"says ""hi"", twice",phone,2026-01-01
@@ -120,22 +120,22 @@ def test_a_parquet_table_may_hold_anything_that_is_not_asked_about(run, save, tm
 
 
 @pytest.mark.thorough
-def test_a_lottery_draws_by_its_seed_and_tells_the_propensity(run, save, tmp_path):
+def test_a_mixture_draws_by_its_seed_and_tells_the_propensity(run, save, tmp_path):
     rng = np.random.default_rng(0)
     ages, codes = rng.integers(20, 60, size=4000), rng.integers(2, size=4000)
     rows = [f"{age},{('phone', 'desktop')[code]}" for age, code in zip(ages, codes, strict=True)]
     (tmp_path / "many.csv").write_text("age,device\n" + "\n".join(rows) + "\n")
-    proof, one, two = save(LOTTERY), tmp_path / "one.csv", tmp_path / "two.csv"
+    proof, one, two = save(MIXTURE), tmp_path / "one.csv", tmp_path / "two.csv"
     assert run("apply", proof, tmp_path / "many.csv", "--out", one)[0] == 0
     assert run("apply", proof, tmp_path / "many.csv", "--out", two)[0] == 0
     assert one.read_bytes() == two.read_bytes()
     labels = [None, ("phone", "desktop")]
     contexts = pb.Contexts.of(np.column_stack([ages, codes]), names=["age", "device"], categories=labels)
-    actions = LOTTERY.draw(contexts, np.random.default_rng(0))
+    actions = MIXTURE.draw(contexts, np.random.default_rng(0))
     after = read(one)
     assert after[0] == ["age", "device", "action", "propensity"]
     assert [int(row[2]) for row in after[1:]] == actions.tolist()
-    told = LOTTERY.propensities(contexts)[np.arange(4000), actions]
+    told = MIXTURE.propensities(contexts)[np.arange(4000), actions]
     assert [float(row[3]) for row in after[1:]] == told.tolist()
     assert run("apply", proof, tmp_path / "many.csv", "--out", two, "--seed", 1, "--column", "act")[0] == 0
     other = read(two)
@@ -193,8 +193,8 @@ def test_exports_need_no_table(run, save, people, tmp_path, named):
 
 
 @pytest.mark.thorough
-def test_exports_of_a_lottery(run, save):
-    proof = save(LOTTERY)
+def test_exports_of_a_mixture(run, save):
+    proof = save(MIXTURE)
     code, out, err = run("apply", proof, "--sql", "-")
     assert (code, out) == (2, "")
     assert "--draw" in err
@@ -205,7 +205,7 @@ def test_exports_of_a_lottery(run, save):
     for name in ("--json-logic", "--flags"):
         assert "--draw NAME" in run("apply", proof, name, "-")[2]
         assert '"u"' in run("apply", proof, name, "-", "--draw", "u")[1]
-    assert [one["below"] for one in json.loads(run("apply", proof, "--rules", "-")[1])["lottery"]] == [0.25, 1.0]
+    assert [one["below"] for one in json.loads(run("apply", proof, "--rules", "-")[1])["mixture"]] == [0.25, 1.0]
 
 
 @pytest.mark.thorough
@@ -320,6 +320,6 @@ def test_what_cannot_be_written_leaves_no_half_of_a_table(run, save, people, tmp
 def test_a_million_rows(run, save, tmp_path):
     rows = "".join(f"{i:07d},{18 + i % 60},{('phone', 'desktop')[i % 2]}\n" for i in range(1_000_000))
     (tmp_path / "many.csv").write_text("id,age,device\n" + rows)
-    assert run("apply", save(LOTTERY), tmp_path / "many.csv", "--out", tmp_path / "out.csv")[0] == 0
+    assert run("apply", save(MIXTURE), tmp_path / "many.csv", "--out", tmp_path / "out.csv")[0] == 0
     with (tmp_path / "out.csv").open() as file:
         assert sum(1 for _ in file) == 1_000_001

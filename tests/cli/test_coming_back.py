@@ -46,7 +46,7 @@ def test_from_visits_to_a_report(run, shop, tmp_path):
     assert not any("user_id" in words for words in got["assumptions"])
     report = page.read_text()
     assert f"{rows:,} visits of {PEOPLE} people, {rows / PEOPLE:.3g} each; evidence counts people" in report
-    assert "✓ **Did people come back?** yes, and that is accounted for" in report
+    assert "✓ **Are there returning users?** yes, and that is accounted for" in report
     assert "more people like these" in report
     assert "however often one looks" not in report
     code, out, _ = run("verify", proof, shop)
@@ -73,7 +73,7 @@ def test_without_the_unit_it_is_said(run, shop, tmp_path):
     got, rows = json.loads(out), len(lines_of()) - 1
     words = f"{rows:,} rows are of {PEOPLE} values of 'user_id', and taken for independent all the same"
     assert any(said.startswith(words) for said in got["assumptions"])
-    assert f"• **Did people come back?** {words}" in page.read_text()
+    assert f"• **Are there returning users?** {words}" in page.read_text()
     assert got["units"] is None
 
 

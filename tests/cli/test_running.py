@@ -34,7 +34,7 @@ def test_a_run_in_json(run, algorithm):
 def test_a_single_policy_can_be_asked_of_any_algorithm(run):
     """Of coda it is a choice; others have none."""
     trees = ("run", "trees:actions=4,features=3,contexts=200,bins=5", "--epsilon", "0.3", "--json")
-    assert json.loads(run(*trees)[1])["policy"]["kind"] == "lottery"
+    assert json.loads(run(*trees)[1])["policy"]["kind"] == "mixture"
     assert json.loads(run(*trees, "--single")[1])["policy"]["kind"] == "tree"
     code, out, _ = run("run", SMALL, "--algorithm", "rage", "--epsilon", "0.3", "--single", "--json")
     assert code == 0

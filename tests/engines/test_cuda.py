@@ -299,7 +299,7 @@ def test_root_values_are_those_of_the_processor() -> None:
 
     from pacbandits.engines.cuda.aggregations import root_values
     from pacbandits.engines.cuda.pair_sums import add_pair_sums, arrange, mirror
-    from pacbandits.policies.trees.search import ALL_BELOW
+    from pacbandits.policies.trees.histograms import ALL_BELOW
     from pacbandits.policies.trees.search import root_values as of_processor
 
     contexts = contexts_of(3000)

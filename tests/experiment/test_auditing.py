@@ -315,7 +315,7 @@ def test_a_file_without_a_record_is_told_apart(tmp_path, finished, export):
 def test_nothing_is_exported_before_somebody_came(tmp_path):
     with pytest.raises(InputError, match="nobody"):
         Played(tmp_path / "e.db").experiment.export(io.BytesIO())
-    with pytest.raises(InputError, match="no look 9"):
+    with pytest.raises(InputError, match="no interim analysis 9"):
         Played(tmp_path / "f.db").experiment.export(io.BytesIO(), look=9)
 
 

@@ -96,7 +96,7 @@ def table(seed):
     return TablePolicy(np.random.default_rng(seed).integers(N_ACTIONS, size=7), N_ACTIONS)
 
 
-def lottery(seed):
+def mixture(seed):
     weights = np.random.default_rng(seed).dirichlet([1.0] * 4)
     parts = (tree(seed), table(seed), linear(seed), TreePolicy(2, N_ACTIONS))
     return pb.Mixture(parts, tuple(weights / weights.sum()))
@@ -142,9 +142,9 @@ def by_python(source, rows, draws=None, *, name="choose"):
 def by_rules(rules, rows, draws=None):
     """What rules in JSON give for rows, as a reader of the documentation would follow them."""
     rules = json.loads(json.dumps(rules))
-    if "lottery" not in rules:
+    if "mixture" not in rules:
         return [follow(rules, row) for row in rows]
-    taken = [next(one for one in rules["lottery"] if draw < one["below"]) for draw in draws]
+    taken = [next(one for one in rules["mixture"] if draw < one["below"]) for draw in draws]
     return [follow(one, row) for one, row in zip(taken, rows, strict=True)]
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pacbandits as pb
-from pacbandits.exports.deployed import DeployedPolicy
+from pacbandits.exports.deployed_policy import DeployedPolicy
 from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, TreePolicy, TreeSplit
 from tests.exports.cases import by_python, by_rules, by_sqlite
 

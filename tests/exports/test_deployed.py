@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pacbandits as pb
-from pacbandits.exports.deployed import DeployedPolicy
+from pacbandits.exports.deployed_policy import DeployedPolicy
 from pacbandits.policies.trees.tree_policy import AtMost, Is, TreePolicy, TreeSplit
 
 TREE = TreePolicy(TreeSplit(AtMost("age", 30.0), 0, TreeSplit(Is("device", "phone"), 1, 2)), 3)
@@ -40,18 +40,18 @@ def test_contexts_give_numbers():
     assert "mail" in policy.describe()
 
 
-def test_a_lottery_draws_by_a_seed():
+def test_a_mixture_draws_by_a_seed():
     ages = np.random.default_rng(0).integers(18, 60, size=300).astype(float)
     parts = (TreePolicy(TreeSplit(AtMost("age", 30.0), 0, 1), 2), TreePolicy(TreeSplit(AtMost("age", 40.0), 1, 0), 2))
-    lottery = pb.Mixture(parts, (0.3, 0.7))
-    policy, frame = DeployedPolicy(lottery, ("mail", "call")), pd.DataFrame({"age": ages})
+    mixture = pb.Mixture(parts, (0.3, 0.7))
+    policy, frame = DeployedPolicy(mixture, ("mail", "call")), pd.DataFrame({"age": ages})
     drawn = policy(frame, seed=7)
     assert drawn.tolist() == policy(frame, seed=7).tolist() != policy(frame).tolist()
     contexts = pb.Contexts.of(ages[:, None], names=["age"])
-    wanted = lottery.play(contexts, draws=np.random.default_rng(7).random(300))
+    wanted = mixture.play(contexts, draws=np.random.default_rng(7).random(300))
     assert drawn.tolist() == [("mail", "call")[action] for action in wanted]
     assert policy(contexts, seed=7).tolist() == wanted.tolist()
-    assert np.array_equal(policy.propensities(frame), lottery.propensities(contexts))
+    assert np.array_equal(policy.propensities(frame), mixture.propensities(contexts))
 
 
 def test_the_example_of_the_front_works(tmp_path, command):

@@ -23,7 +23,7 @@ from tests.exports.cases import (
     contexts_for,
     cuts,
     linear,
-    lottery,
+    mixture,
     rows_of,
     table,
     tree,
@@ -80,9 +80,9 @@ def test_linear_policies_whose_coefficients_are_zero_take_the_first_action():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_lotteries(seed):
+def test_mixtures(seed):
     """Draws at the bounds, at the doubles beside them, and elsewhere stand for the same policy everywhere."""
-    policy = lottery(seed)
+    policy = mixture(seed)
     some = contexts_for(cuts(policy.policies[0].root), n=ROWS, seed=seed)
     calm = calm_contexts(n=ROWS, seed=seed)
     contexts = pb.Contexts.of(calm.features, names=calm.names, categories=calm.categories, ids=some.ids)
@@ -93,7 +93,7 @@ def test_lotteries(seed):
     check_same(policy, contexts, draws=draws, rules=False)
     ruled = pb.Mixture(policy.policies[:2], (0.25, 0.75))
     check_same(ruled, contexts, draws=draws)
-    assert [one["probability"] for one in pb.to_rules(ruled)["lottery"]] == [0.25, 0.75]
+    assert [one["probability"] for one in pb.to_rules(ruled)["mixture"]] == [0.25, 0.75]
 
 
 def test_a_tree_as_deep_as_a_file_may_hold():
@@ -206,7 +206,7 @@ def test_what_cannot_be_written_is_one_sentence():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [tree, linear, lottery])
+@pytest.mark.parametrize("make", [tree, linear, mixture])
 def test_a_million_contexts(make):
     for part in range(20):
         policy, n = make(part), 50_000

@@ -22,7 +22,7 @@ from tests.exports.cases import (
     contexts_for,
     cuts,
     linear,
-    lottery,
+    mixture,
     rows_of,
     table,
     tree,
@@ -125,7 +125,7 @@ def check(cases):
 def cases_of(seed, n):
     """A tree, a table, a linear policy and two mixtures on n contexts each, with hostile names and values."""
     rng = np.random.default_rng(seed)
-    made, mixed, calm = tree(seed, depth=1 + seed % 6), lottery(seed), calm_contexts(n=n, seed=seed)
+    made, mixed, calm = tree(seed, depth=1 + seed % 6), mixture(seed), calm_contexts(n=n, seed=seed)
     contexts = contexts_for(cuts(made.root), n=n, seed=seed)
     known = pb.Contexts.of(calm.features, names=calm.names, categories=calm.categories, ids=contexts.ids)
     near = np.clip(np.nextafter(np.array(mixed.bounds), rng.integers(2)), 0, np.nextafter(1, 0))

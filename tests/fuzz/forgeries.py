@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.certificate import Certificate, Claim, Leaders
-from pacbandits.records import Lottery
+from pacbandits.records import Mixture
 
 # What is claimed, and what it is claimed from.
 FIGURES = {
@@ -49,7 +49,7 @@ def _other(value: Any, rng: np.random.Generator) -> Any:
         return [(), value[:1], value[::-1], (*value, *value), (0,), (1, 0)][int(rng.integers(6))]
     if isinstance(value, Leaders):
         return _other_leaders(value, rng)
-    if isinstance(value, Lottery):
+    if isinstance(value, Mixture):
         weights = tuple(rng.dirichlet(np.ones(len(value.weights))))
         return [value.likeliest, replace(value, weights=weights), replace(value, weights=value.weights[::-1])][
             int(rng.integers(3))

@@ -30,7 +30,7 @@ from pacbandits.arrays import plain_number
 from pacbandits.certificate import Claim
 from pacbandits.errors import InputError
 from pacbandits.proofs import Proof, load_certificate, verify
-from pacbandits.records import Chosen, Contexts, Lottery, parts_of
+from pacbandits.records import Chosen, Contexts, Mixture, parts_of
 from pacbandits.verifier import Verdict
 from tests.fuzz.bombs import BOMBS
 from tests.fuzz.forgeries import forge_figures
@@ -138,7 +138,7 @@ def may_be_good(proof: Proof, own: Genuine) -> bool:
 
 def played(chosen: Chosen, contexts: Contexts) -> np.ndarray:
     """How likely each action is (n, A), to what rounding may change."""
-    parts, weights = parts_of(chosen), chosen.weights if isinstance(chosen, Lottery) else (1.0,)
+    parts, weights = parts_of(chosen), chosen.weights if isinstance(chosen, Mixture) else (1.0,)
     each = [weight * np.eye(chosen.n_actions)[policy(contexts)] for policy, weight in zip(parts, weights, strict=True)]
     return np.sum(each, axis=0).round(9)
 

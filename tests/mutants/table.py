@@ -639,7 +639,7 @@ PAST = (
         MADE,
     ),
     Mutant(
-        "what a lottery lacks is taken for a number known beforehand",
+        "what a mixture lacks is taken for a number known beforehand",
         "certificate/making.py",
         "inside = epsilon if self.leaders is None else 0.0",
         "inside = epsilon",
@@ -1081,18 +1081,18 @@ RECHECK = (
         MADE,
     ),
     Mutant(
-        "verify ignores the weights of a lottery",
+        "verify ignores the weights of a mixture",
         "verifier/figures.py",
         " or not np.allclose(weights, owed, rtol=0, atol=1e-9)",
         "",
         FORGERY,
     ),
     Mutant(
-        "verify ignores who is drawn by a lottery",
+        "verify ignores who is drawn by a mixture",
         "verifier/figures.py",
         "same_policy(one, c.leaders.policies[j])",
         "True",
-        f"{LEADERS}verify_takes_no_other_policies_in_a_lottery",
+        f"{LEADERS}verify_takes_no_other_policies_in_a_mixture",
     ),
     Mutant(
         "verify ignores the slack",
@@ -1817,7 +1817,7 @@ PLANNING = (
     Mutant(
         "coda takes a design at its word, as if the model were the truth",
         "trials/coda.py",
-        "possible = np.clip(means + off, 0.0, 1.0)",
+        "possible = np.clip(means + signed, 0.0, 1.0)",
         "possible = means",
         "trials/test_exploration.py::test_the_error_of_a_fit_shrinks_with_the_data",
     ),
@@ -2189,7 +2189,7 @@ EXPERIMENTS = (
     Mutant(
         "an audit without the weight that moves",
         AUDIT,
-        "if c.leaders.moving != (SINGLE_MOVING if trial.single else LOTTERY_MOVING) or c",
+        "if c.leaders.moving != (SINGLE_MOVING if trial.single else MIXTURE_MOVING) or c",
         "if c",
         f"{FORGING}every_term_of_a_certificate_is_that_of_the_protocol_or_of_a_round",
     ),

@@ -171,7 +171,7 @@ def test_the_answer_in_json_is_that_of_the_plan():
     assert answer["findings"] == list(plan.findings())
     for one in ("coda", "uniform"):
         assert answer[one]["people"] == plan.quantiles(one).to_json()
-        assert answer[one]["people_foretold"]["median"] == plan.foretold(one).median
+        assert answer[one]["people_estimated"]["median"] == plan.foretold(one).median
         assert set(answer[one]["by_scenario"]) == {"none", "winner"}
         assert answer[one]["periods"]["0.5"] == pytest.approx(plan.periods(one, 0.5))
         assert answer[one]["periods"]["0.95"] is None

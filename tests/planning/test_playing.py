@@ -14,7 +14,8 @@ from pacbandits.engines import processes
 from pacbandits.errors import InputError
 from pacbandits.planning import PlayedTrial, Traffic
 from pacbandits.planning import simulated_trials as pool
-from pacbandits.planning.simulated_trials import RIVALS, TrialQuestion, play_one
+from pacbandits.planning.assumptions import RIVALS
+from pacbandits.planning.simulated_trials import TrialQuestion, play_one
 from pacbandits.problems import load_problem
 from pacbandits.records import Design
 from tests.planning.cases import played, question, supposed

@@ -10,8 +10,9 @@ from benchmarks import finished_logs
 
 from pacbandits.planning import Limits
 from pacbandits.planning import sample_sizes as quick
+from pacbandits.planning.assumptions import RIVALS
 from pacbandits.planning.sample_sizes import chance_by, estimate, foretold, people_of_log
-from pacbandits.planning.simulated_trials import RIVALS, simulate, stopping_times
+from pacbandits.planning.simulated_trials import simulate, stopping_times
 from pacbandits.problems.scenarios import Scenario
 from tests.planning.cases import TWO_SCENARIOS, question, supposed, trees
 

@@ -18,7 +18,7 @@ def trial_state() -> object:
     return pb.Uniform(0.3, 0.1).start(stumps(), people())
 
 
-def lottery() -> pb.Mixture:
+def mixture() -> pb.Mixture:
     """Between two actions for everybody."""
     n = len(people())
     either = (np.tile([1.0, 0.0], (n, 1)), np.tile([0.0, 1.0], (n, 1)))
@@ -74,20 +74,20 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
     "Contexts.take": lambda: Call(people().take, {"rows": [1, 2]}, {"rows": "array"}, beyond={"rows": ([-1], [12])}),
     "Mixture": lambda: Call(
         pb.Mixture,
-        {"policies": lottery().policies, "weights": (0.25, 0.75)},
+        {"policies": mixture().policies, "weights": (0.25, 0.75)},
         {"policies": "list", "weights": "array"},
         beyond={"weights": ((0.5, 0.6), (0.0, 1.0), (-0.5, 1.5), (1.0,))},
-        called={"policies": "polic|lottery", "weights": "weights"},
+        called={"policies": "polic|mixture", "weights": "weights"},
     ),
-    "Mixture.propensities": lambda: Call(lottery().propensities, {"contexts": people()}, {"contexts": "record"}),
+    "Mixture.propensities": lambda: Call(mixture().propensities, {"contexts": people()}, {"contexts": "record"}),
     "Mixture.play": lambda: Call(
-        lottery().play,
+        mixture().play,
         {"contexts": people(), "draws": np.full(12, 0.5)},
         {"contexts": "record", "draws": "array"},
         beyond={"draws": (np.ones(12), np.full(12, -0.1), [0.5])},
     ),
     "Mixture.draw": lambda: Call(
-        lottery().draw, {"contexts": people(), "rng": np.random.default_rng(0)}, {"contexts": "record", "rng": "record"}
+        mixture().draw, {"contexts": people(), "rng": np.random.default_rng(0)}, {"contexts": "record", "rng": "record"}
     ),
     "Log": lambda: Call(
         pb.Log,
@@ -273,14 +273,14 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "to_sql": lambda: Call(
         pb.to_sql,
-        {"policy": lottery(), "actions": ["one", "two"], "draw": "u"},
+        {"policy": mixture(), "actions": ["one", "two"], "draw": "u"},
         {"policy": "record", "actions": "list", "draw": "text", "dates": "list", "dialect": "text"},
         optional=("actions", "dialect"),
         beyond={"actions": (["one"], []), "draw": ("", " ", "random()"), "dialect": ("", "oracle")},
     ),
     "to_python": lambda: Call(
         pb.to_python,
-        {"policy": lottery(), "actions": ["one", "two"], "name": "pick"},
+        {"policy": mixture(), "actions": ["one", "two"], "name": "pick"},
         {"policy": "record", "actions": "list", "name": "text", "dates": "list"},
         optional=("actions",),
         beyond={"actions": (["one"],), "name": ("", "a b", "def", "x\n")},
@@ -294,21 +294,21 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "to_javascript": lambda: Call(
         pb.to_javascript,
-        {"policy": lottery(), "actions": ["one", "two"]},
+        {"policy": mixture(), "actions": ["one", "two"]},
         {"policy": "record", "actions": "list", "dates": "list"},
         optional=("actions",),
         beyond={"actions": (["one"],)},
     ),
     "to_json_logic": lambda: Call(
         pb.to_json_logic,
-        {"policy": lottery(), "actions": ["one", "two"], "draw": "u"},
+        {"policy": mixture(), "actions": ["one", "two"], "draw": "u"},
         {"policy": "record", "actions": "list", "draw": "text"},
         optional=("actions",),
         beyond={"actions": (["one"],), "draw": ("", " ", "a.b", "$u")},
     ),
     "to_flags": lambda: Call(
         pb.to_flags,
-        {"policy": lottery(), "actions": ["one", "two"], "draw": "u"},
+        {"policy": mixture(), "actions": ["one", "two"], "draw": "u"},
         {"policy": "record", "actions": "list", "draw": "text", "name": "text", "system": "text"},
         optional=("actions",),
         beyond={"actions": (["one"],), "draw": ("", "a.b"), "name": ("",), "system": ("", "launchdarkly")},

@@ -9,6 +9,7 @@ import pytest
 from tests.certificate.boundary import fewest, most
 
 import pacbandits as pb
+from pacbandits.certificate.claim import check_follows
 from pacbandits.errors import InputError
 from pacbandits.policies import chosen_from_json
 from pacbandits.policies.finite import Finite
@@ -88,12 +89,24 @@ def test_words_of_several_lines_stand_below_each_other():
 
 def test_json_there_and_back():
     told = json.loads(json.dumps(MIXTURE.to_json(), allow_nan=False))
-    assert told["kind"] == "lottery"
+    assert told["kind"] == "mixture"
+    earlier = chosen_from_json({**told, "kind": "lottery"})  # as earlier versions wrote it
+    assert earlier.to_json() == MIXTURE.to_json()
     back = chosen_from_json(told)
     assert isinstance(back, pb.Mixture)
     assert back.weights == MIXTURE.weights
     assert np.array_equal(back.propensities(HERE), MIXTURE.propensities(HERE))
     assert chosen_from_json(ONE.to_json()).to_json() == ONE.to_json()
+
+
+def test_a_claim_in_the_words_of_earlier_versions_follows_from_the_same_figures():
+    """A whole certificate in these words is verified by tests/certificate/test_leaders.py."""
+    made = {"claim": "except with probability 0.1 the mixture policy is within 0.2 of the best of its class"}
+    earlier = made["claim"].replace("mixture policy", "lottery")
+    check_follows({"claim": earlier}, made, names=("claim",))
+    for other in (earlier.replace("0.2", "0.1"), earlier.replace("lottery", "policy")):
+        with pytest.raises(InputError, match="'claim' of the certificate does not follow"):
+            check_follows({"claim": other}, made, names=("claim",))
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_the_truth_is_rejected_at_any_time_no_more_often_than_delta(kind):
 
 
 def test_policies_that_are_drawn_afterwards_have_the_law_of_those_drawn_before():
-    """Which policy, in which context, with which reward: counts of a lottery whose draws are kept, and of ours."""
+    """Which policy, in which context, with which reward: counts of a mixture whose draws are kept, and of ours."""
     problem, weights = small(), np.array([0.1, 0.3, 0.2, 0.15, 0.25])
     mixture = ArmMixture(problem.policies, np.arange(5), weights)
     by_hand = np.zeros((3, 3))

@@ -24,8 +24,8 @@ from pacbandits.errors import InputError
 from pacbandits.service import client as client_module
 from pacbandits.service.application import create_app, describe_service
 from pacbandits.service.client import Client, ServiceError
-from pacbandits.service.documented import make_typescript_client
 from pacbandits.service.event_log import Journal
+from pacbandits.service.openapi import make_typescript_client
 from pacbandits.service.openfeature import PacbanditsProvider
 from tests.service.cases import ACTIONS, ADMIN, SOMEBODY, people, protocol
 from tests.service.servers import listening

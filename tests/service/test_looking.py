@@ -16,8 +16,8 @@ from sqlalchemy.exc import OperationalError
 import pacbandits as pb
 from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.service import parts as watching
-from pacbandits.service.documented import BODIES
 from pacbandits.service.open_experiments import EXPORTER
+from pacbandits.service.openapi import BODIES
 from tests.service.cases import ACTIONS, ADMIN, SOMEBODY, people, refused, serving
 
 AT = "/experiments/checkout"
@@ -132,7 +132,7 @@ def test_what_nobody_foresaw_is_told_without_its_values(played, monkeypatch):
         raise RuntimeError("a context with age 31")
 
     monkeypatch.setattr(played.client.app.state.service.shelf._writers["checkout"].experiment, "assign_many", fails)
-    assert refused(played.post(f"{AT}/assignments", {"context": SOMEBODY}), 500, "journal says where")
+    assert refused(played.post(f"{AT}/assignments", {"context": SOMEBODY}), 500, "server log says where")
     assert "RuntimeError" in played.journal()
     assert "age 31" not in played.journal()
 

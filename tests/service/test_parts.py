@@ -16,10 +16,9 @@ import sqlalchemy as sa
 
 from pacbandits.errors import InputError
 from pacbandits.experiment import worker
-from pacbandits.experiment.database import Database
+from pacbandits.experiment.database import Database, beat, end, heartbeats
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import Tracing, tracing
-from pacbandits.experiment.worker import beat, end, heartbeats
 from pacbandits.service import parts as watching
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.parts import PartWatch

@@ -37,7 +37,7 @@ def double(value):
 
 OTHERWISE = "does not come out as before: "
 
-# Of a state with a lottery between leaders, on a class of tables: the number of the entry, a change, and the reason.
+# Of a state with a mixture of leaders, on a class of tables: the number of the entry, a change, and the reason.
 FORGERIES = {
     "no samples": (1, lambda given: given.pop("samples"), "the round 1 lacks 'samples'"),
     "more samples": (

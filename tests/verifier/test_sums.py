@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.certificate import Bets
 from pacbandits.certificate.certify import Request, certify, certify_survey
+from pacbandits.certificate.conventions import Bets
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.summed.leading import Leading
 from pacbandits.certificate.summed.survey import survey

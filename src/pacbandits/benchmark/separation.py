@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.benchmark.cases import Case, Entry, Row
+from pacbandits.benchmark.cases import Row
 from pacbandits.benchmark.standings import (
     BOOTSTRAP_DRAWS,
     ROUNDING,
@@ -42,38 +42,7 @@ from pacbandits.complexity.lower_bounds import (
 from pacbandits.errors import InputError
 from pacbandits.options import parse_spec
 
-SIZES = (8, 16, 32, 64, 128, 256, 512, 1000)
-GAP = 0.25
-DELTA = 0.1
-MOST_SHARE = 1_000  # of m²: the budget of low-regret algorithms
 BOOTSTRAP_SEED = 11
-
-SEPARATION_CASES = tuple(
-    Case(
-        f"hard coins {m}",
-        f"hard-coins:m={m},gap={GAP:g}",
-        0.0,  # the theorem is about the best policy itself
-        DELTA,
-        MOST_SHARE * m**2,
-        growth=0.1,
-        certified=False,
-    )
-    for m in SIZES
-)
-SEPARATION_ENTRIES = tuple(
-    Entry(name, name)
-    for name in (
-        "coda",
-        "uniform",
-        "epoch-greedy",
-        "epsilon-greedy",
-        "exp4",
-        "ilovetoconbandits",
-        "randomized-ucb",
-        "squarecb",
-        "lin-ts",
-    )
-)
 
 Until = Literal["right", "proven"]
 Shape = Literal["m log m", "m^1.5", "m²/log m"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pacbandits.benchmark.cases import Case, Entry, Role, Task
-from pacbandits.benchmark.separation import SEPARATION_CASES, SEPARATION_ENTRIES
 from pacbandits.checks import whole_number
 from pacbandits.errors import InputError, nearest, plain
 
@@ -204,11 +203,37 @@ FULL = Suite(
     tuned_on_dear=True,
     screened=True,
 )
+_SEPARATION_CASES = tuple(
+    Case(
+        f"hard coins {m}",
+        f"hard-coins:m={m},gap=0.25",
+        0.0,  # the theorem is about the best policy itself
+        0.1,
+        1_000 * m**2,  # the budget of low-regret algorithms
+        growth=0.1,
+        certified=False,
+    )
+    for m in (8, 16, 32, 64, 128, 256, 512, 1000)
+)
+_SEPARATION_ENTRIES = tuple(
+    Entry(name, name)
+    for name in (
+        "coda",
+        "uniform",
+        "epoch-greedy",
+        "epsilon-greedy",
+        "exp4",
+        "ilovetoconbandits",
+        "randomized-ucb",
+        "squarecb",
+        "lin-ts",
+    )
+)
 SEPARATION = Suite(
     "separation",
     "the paper's hard instance, m up to 1,000, low regret against us: an hour of a core",
-    SEPARATION_CASES,
-    SEPARATION_ENTRIES,
+    _SEPARATION_CASES,
+    _SEPARATION_ENTRIES,
     20,
 )
 SUITES: dict[str, Suite] = {suite.name: suite for suite in (QUICK, FULL, SEPARATION)}

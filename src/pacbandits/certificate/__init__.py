@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pacbandits.certificate.asymptotic import AsymptoticCertificate as AsymptoticCertificate
     from pacbandits.certificate.asymptotic import certify_asymptotically as certify_asymptotically
-    from pacbandits.certificate.certificate import Bets as Bets
     from pacbandits.certificate.certificate import Certificate as Certificate
     from pacbandits.certificate.certify import evaluate as evaluate
     from pacbandits.certificate.certify import measure_worth as measure_worth
     from pacbandits.certificate.claim import Claim as Claim
+    from pacbandits.certificate.conventions import Bets as Bets
     from pacbandits.certificate.conventions import in_blocks as in_blocks
     from pacbandits.certificate.conventions import worth_leading as worth_leading
     from pacbandits.certificate.leaders import Leaders as Leaders
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "asymptotic": ("AsymptoticCertificate", "certify_asymptotically"),
-    "certificate": ("Bets", "Certificate"),
+    "certificate": ("Certificate",),
     "claim": ("Claim",),
     "certify": ("evaluate", "measure_worth"),
-    "conventions": ("in_blocks", "worth_leading"),
+    "conventions": ("Bets", "in_blocks", "worth_leading"),
     "leaders": ("Leaders",),
     "learning": ("LearntClass", "learn_class"),
     "learning_record": ("Learning",),

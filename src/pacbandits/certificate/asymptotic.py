@@ -343,7 +343,7 @@ def certify_asymptotically(
     drawing, seed = random_numbers(rng)
     if check_log(log).units is not None:
         raise InputError(
-            "an approximate certificate takes every row for another person; people who come back need one: leave "
+            "an approximate certificate takes every row for another person, and this log has returning users: leave "
             "out --unit, or ask for a proof"
         )
     check_all_in(log.rewards, by="an approximate certificate")

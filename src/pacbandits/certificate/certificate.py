@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from pacbandits.arrays import FloatArray
 from pacbandits.certificate.claim import (
     ALIKE,
     APART,
@@ -24,15 +23,15 @@ from pacbandits.certificate.claim import (
     rounded_up,
 )
 from pacbandits.certificate.content_order import order_items, row_digests
-from pacbandits.certificate.conventions import rearrange
+from pacbandits.certificate.conventions import MAX_BET_FACTOR, MIN_BET_FACTOR, Bets, rearrange
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.summed.limits import RELEASED_LIMITS, RowLimits
 from pacbandits.engines.base import LogSource
 from pacbandits.engines.local import CONTENT_DIGEST, digest_by_content, digest_source
 from pacbandits.errors import InputError, plain
-from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
+from pacbandits.policies.registry import chosen_from_json, policy_from_json
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Chosen, Log
 from pacbandits.records.log import digest_log
@@ -40,55 +39,6 @@ from pacbandits.records.metrics import Guardrail, read_guardrail
 from pacbandits.records.policy import call
 from pacbandits.records.row_order import COUNTED, says
 from pacbandits.schema import Fields, Json, json_object
-
-MIN_BET_FACTOR, MAX_BET_FACTOR = 1e-12, 1e100  # of multipliers and of scales, so that their inverses are finite
-CAP_SHARE = 0.9  # of λ(1 + M); at 1 a single row could ruin an expert
-MAX_STAKE = 0.45  # more would leave no room for a cap
-
-
-@dataclass(frozen=True)
-class Bets:
-    """The stakes of experts: λ = multiplier_k · scale_l for expert k in round l.
-
-    The scale is cut so that the largest stake is at most `MAX_STAKE`; the stakes of all experts are thus in proportion,
-    round by round. Scores are capped at `M = share/λ − 1`.
-
-    multipliers (K,): one per expert, fixed in advance.
-    scales (rounds,): fixed before each round.
-    share: the largest λ(1 + M), below 1.
-    spared: the number of first rounds in which nothing is staked.
-    """
-
-    multipliers: tuple[float, ...]
-    scales: tuple[float, ...]
-    share: float = CAP_SHARE
-    spared: int = 0
-
-    def __post_init__(self) -> None:
-        for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
-            if not given or not all(MIN_BET_FACTOR < value < MAX_BET_FACTOR for value in given):
-                raise InputError(
-                    f"the {name} of bets must lie between {MIN_BET_FACTOR:g} and {MAX_BET_FACTOR:g}, got {given}"
-                )
-        if not 0 < self.share < 1:
-            raise InputError(f"share must lie between 0 and 1, got {self.share}")
-        if not 0 <= self.spared < len(self.scales):
-            raise InputError(f"{self.spared} of {len(self.scales)} rounds cannot be spared; one must be left to bet in")
-
-    def __len__(self) -> int:
-        return len(self.multipliers)
-
-    @property
-    def units(self) -> FloatArray:
-        """The stakes of a multiplier of 1 (rounds,)."""
-        units = np.minimum(np.array(self.scales), MAX_STAKE / max(self.multipliers))
-        units[: self.spared] = 0.0
-        return units
-
-    def stakes(self, expert: int) -> FloatArray:
-        """Return λ (rounds,) of an expert."""
-        return self.multipliers[expert] * self.units
-
 
 MAX_STORED_EXPERTS = 100  # in a file
 MAX_STORED_LEADERS = 10_000  # in a file

@@ -15,12 +15,13 @@ import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.certificate.alarms import look, look_along_file, look_by_content
-from pacbandits.certificate.certificate import CONTROL, MODEL_GIVEN, ONE_ACTION, RULE, Bets, Certificate, Improvement
+from pacbandits.certificate.certificate import CONTROL, MODEL_GIVEN, ONE_ACTION, RULE, Certificate, Improvement
 from pacbandits.certificate.claim import check_asked, check_compared, check_distance_or_best, rounded_up
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
     FIRST_EPSILON,
     MAX_TRIED_DISTANCES,
+    Bets,
     delta_part,
     worth_leading,
 )
@@ -30,9 +31,16 @@ from pacbandits.certificate.learning import LearntClass, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.arrangement import ByContent
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
-from pacbandits.certificate.summed.front import as_engine_reads, is_large
 from pacbandits.certificate.summed.limits import LIMITS, RowLimits
-from pacbandits.certificate.summed.survey import Surveyed, learn_policies, survey, survey_certified, survey_for
+from pacbandits.certificate.summed.survey import (
+    Surveyed,
+    as_engine_reads,
+    is_large,
+    learn_policies,
+    survey,
+    survey_certified,
+    survey_for,
+)
 from pacbandits.certificate.survey import LogInMemory, LogSurvey
 from pacbandits.certificate.worth import Worth, evaluate_policy, measure_policy
 from pacbandits.checks import flag, instance

@@ -33,7 +33,7 @@ from pacbandits.certificate.conventions import (
     MIN_CLEAR_ADVANTAGE_EPSILONS,
     MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
 )
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
+from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.policies.base import PolicyClass, total
 from pacbandits.records import Contexts, Log, Policy
@@ -178,7 +178,7 @@ def lead_rounds(
 
     sizes, spared, single, settled: as for `lead_log`.
     """
-    moving = SINGLE_MOVING if single else LOTTERY_MOVING
+    moving = SINGLE_MOVING if single else MIXTURE_MOVING
     leaders = Leaders(moving=moving, settled=settled, cross_validated=choices.cross_validated)
     leader, last = None, FIRST_BLOCK_ROWS / LEADING_GROWTH_FACTOR
     for i, size in enumerate(sizes):

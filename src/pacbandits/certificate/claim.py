@@ -16,10 +16,10 @@ from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.checks import check_percentage
 from pacbandits.confidence import check_delta, check_epsilon, check_positive_epsilon
 from pacbandits.errors import InputError, one_line, plain
-from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.policies.registry import chosen_from_json, policy_from_json
 from pacbandits.progress import Displayed
-from pacbandits.records import Chosen, Log, Lottery, describe_chosen
+from pacbandits.records import Chosen, Log, Mixture, describe_chosen
 from pacbandits.records.log_metadata import UNIT_RANGE, check_range
 from pacbandits.records.policy import call, check_names
 from pacbandits.records.text_files import MAX_COLUMNS
@@ -168,7 +168,7 @@ class Claim(Displayed, ABC):
 
     def describe(self) -> str:
         """Return the claim as a sentence."""
-        what = "lottery" if isinstance(self.policy, Lottery) else "policy"
+        what = "mixture policy" if isinstance(self.policy, Mixture) else "policy"
         sentence = f"{self.proviso}except with probability {self.delta:g} the {what} is within"
         if self.certified:
             return f"{sentence} {self.epsilon:g} of {self.best}"
@@ -338,6 +338,8 @@ def check_follows(given: Json, made: Json, *, names: Iterable[str]) -> None:
     Fields(given, "certificate").check_known((*made, *FIELDS_BESIDE_A_CLAIM))
     for name in names:
         one, other = given.get(name), made[name]
+        if name == "claim" and isinstance(one, str):  # as earlier versions spelt it
+            one = one.replace("the lottery is within", "the mixture policy is within")
         if one != other or isinstance(one, bool) != isinstance(other, bool):  # 1 == True, but is not a flag
             raise InputError(
                 f"the '{name}' of the certificate does not follow from its figures; it was altered, or made by another "

@@ -1,4 +1,4 @@
-"""The conventions that certifying and verifying code share: constants, blocks of rows, units.
+"""The conventions that certifying and verifying code share: constants, stakes, blocks of rows, units.
 
 They define how rows without rounds are cut into blocks, for which classes leaders replace a union over all policies,
 and the stakes of `certify`: a verifier derives all these again from the log and the class.
@@ -29,7 +29,7 @@ different blocks). First visits are independent rows, and everything that holds 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from pacbandits.records.log import number_units
 from pacbandits.records.row_order import BY_BLOCK, COUNTED, says, stands_in_order
 from pacbandits.rewards.base import scrambled
 
+MIN_BET_FACTOR, MAX_BET_FACTOR = 1e-12, 1e100  # of multipliers and of scales, so that their inverses are finite
+CAP_SHARE = 0.9  # of λ(1 + M); at 1 a single row could ruin an expert
+MAX_STAKE = 0.45  # more would leave no room for a cap
 FIRST_BLOCK_ROWS = 256  # a log grows, so blocks must not depend on where it ends
 BLOCK_GROWTH_FACTOR = 1.4  # of all rows so far, by each block
 SETTLING_SHARE = 0.55  # of shuffled rows, after which the leader stays; later, policies are better and proofs worse
@@ -70,6 +73,50 @@ GROWING_STANDARD_ERRORS = 1.0  # held-out gain of a larger class over a simpler 
 # The same if a single policy is wanted.
 MIN_CLEAR_ADVANTAGE_EPSILONS, MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS = 0.2, 0.5
 LEFT_OUT = "{:,} rows of people who had come before were left out: values are of first visits"
+
+
+@dataclass(frozen=True)
+class Bets:
+    """The stakes of experts: λ = multiplier_k · scale_l for expert k in round l.
+
+    The scale is cut so that the largest stake is at most `MAX_STAKE`; the stakes of all experts are thus in proportion,
+    round by round. Scores are capped at `M = share/λ − 1`.
+
+    multipliers (K,): one per expert, fixed in advance.
+    scales (rounds,): fixed before each round.
+    share: the largest λ(1 + M), below 1.
+    spared: the number of first rounds in which nothing is staked.
+    """
+
+    multipliers: tuple[float, ...]
+    scales: tuple[float, ...]
+    share: float = CAP_SHARE
+    spared: int = 0
+
+    def __post_init__(self) -> None:
+        for name, given in (("multipliers", self.multipliers), ("scales", self.scales)):
+            if not given or not all(MIN_BET_FACTOR < value < MAX_BET_FACTOR for value in given):
+                raise InputError(
+                    f"the {name} of bets must lie between {MIN_BET_FACTOR:g} and {MAX_BET_FACTOR:g}, got {given}"
+                )
+        if not 0 < self.share < 1:
+            raise InputError(f"share must lie between 0 and 1, got {self.share}")
+        if not 0 <= self.spared < len(self.scales):
+            raise InputError(f"{self.spared} of {len(self.scales)} rounds cannot be spared; one must be left to bet in")
+
+    def __len__(self) -> int:
+        return len(self.multipliers)
+
+    @property
+    def units(self) -> FloatArray:
+        """The stakes of a multiplier of 1 (rounds,)."""
+        units = np.minimum(np.array(self.scales), MAX_STAKE / max(self.multipliers))
+        units[: self.spared] = 0.0
+        return units
+
+    def stakes(self, expert: int) -> FloatArray:
+        """Return λ (rounds,) of an expert."""
+        return self.multipliers[expert] * self.units
 
 
 def arrange(log: Log, *, ordered: bool, shuffle: bool = False) -> tuple[Log, bool]:

@@ -424,7 +424,7 @@ def look_for_drift(log: Log, *, needed: float, first_rows: int = FIRST_BATCH_ROW
     why_not = "" if by_rounds else reason_against_order(log)
     if why_not:
         return AssumptionCheck(DRIFT, 0.0, needed, "", why_not)
-    waits = "" if (out := int(log.awaited.sum())) == 0 else f"; {count_of(out, 'reward')} not in yet"
+    waits = "" if (out := int(log.awaited.sum())) == 0 else f"; {count_of(out, 'reward')} pending"
     complete = first_complete(log)
     if complete is None:
         return AssumptionCheck(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.certificate import CAP_SHARE, Certificate
 from pacbandits.certificate.content_order import order_by_content
-from pacbandits.certificate.conventions import planned_ends, rearrange
-from pacbandits.certificate.ledger import LedgerRows, log_below
+from pacbandits.certificate.conventions import CAP_SHARE, planned_ends, rearrange
+from pacbandits.certificate.ledger import MAX_WHOLE, LedgerRows, log_below
 from pacbandits.certificate.stakes import ExpertWealth, Stakes
-from pacbandits.certificate.worth import Kind
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.records import Log
 from pacbandits.rewards.base import scrambled
+
+if TYPE_CHECKING:
+    from pacbandits.certificate.certificate import Certificate
+    from pacbandits.certificate.worth import Kind
 
 # Kernels for the sums over rows that the intervals need; the second part of this file has the mathematics.
 #
@@ -28,7 +30,6 @@ GROUP_ROWS = 8  # rows whose factors are multiplied before a logarithm is taken:
 MIN_FACTOR, MAX_FACTOR = 2.0**-10, 2.0**100  # so that no product of a group is too small or too large for a double
 REST_BITS = 20  # of the fraction of a group's log-wealth, which is summed separately from its whole number
 REST = 2.0**REST_BITS
-MAX_WHOLE = 2.0**62  # the largest score of a row, as a whole number
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The leaders of rounds, and the mixture policy (a lottery between them) that their bets certify.
+"""The leaders of rounds, and the mixture policy that their bets certify.
 
 Before every round t a policy q_t is fixed, the leader of the data so far, and a stake λ_t. Let X_t(π) be the score of π
 against q_t, and Y_t that of the mixture q̄_t of earlier leaders, both for a row of round t, and c_t ≥ 0 a number fixed
@@ -49,10 +49,10 @@ from pacbandits.confidence import start_part
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Policy
 
-LOTTERY_MOVING = 0.3  # the weight that a row moves, as a share of its stake; more costs more than early leaders do
+MIXTURE_MOVING = 0.3  # the weight that a row moves, as a share of its stake; more costs more than early leaders do
 SINGLE_MOVING = 1.0  # the same if all weight has to end at one policy
 MAX_MOVING = 1.0  # with the largest stake, scores then cannot ruin an expert
-MIN_LOTTERY_WEIGHT = 1e-6  # of a policy that is kept in a mixture
+MIN_MIXTURE_WEIGHT = 1e-6  # of a policy that is kept in a mixture
 MAX_SLACK = 0.1  # with more, nothing is claimed
 START_GROWTH_FACTOR = 2.0  # growth of the data since the last start that a new start needs
 NOBODY = -1  # the leader of a round before which no data were known
@@ -75,7 +75,7 @@ class Leaders:
     policies: tuple[Policy, ...] = ()
     turns: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
-    moving: float = LOTTERY_MOVING
+    moving: float = MIXTURE_MOVING
     start: int = 0
     settled: int | None = None
     cross_validated: bool = False

@@ -37,11 +37,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, Leaders
+from pacbandits.certificate.leaders import MIN_MIXTURE_WEIGHT, NOBODY, Leaders
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, RememberingClass
-from pacbandits.records import Chosen, Contexts, Log, Lottery, Policy
+from pacbandits.records import Chosen, Contexts, Log, Mixture, Policy
 from pacbandits.records.columns import unlike
 
 # A lower bound on the logarithm that is the same to the last bit on every processor and on a CUDA card.
@@ -270,6 +270,7 @@ def add_differences(
 # Weight that rows move between leaders, and the policy that is certified in the end.
 
 
+MAX_WHOLE = 2.0**62  # the largest score of a row, as a whole number, in sums of these
 MAX_WEIGHT_ROUNDING = 1e-12  # of the sum of all weights
 
 
@@ -342,14 +343,14 @@ def choose(leaders: Leaders, weights: FloatArray) -> tuple[Chosen, float]:
     `w V(G) + Σ_{j ∉ G} max(u_j, 0)/Λ ≤ V(G) + max(w − 1, 0) + Σ_{j ∉ G} max(u_j, 0)/Λ`.
     """
     shares = weights / weights.sum()
-    kept = [int(np.argmax(shares))] if leaders.single else np.flatnonzero(shares >= MIN_LOTTERY_WEIGHT).tolist()
+    kept = [int(np.argmax(shares))] if leaders.single else np.flatnonzero(shares >= MIN_MIXTURE_WEIGHT).tolist()
     held = float(shares[kept].sum())
     slack = max(held - 1.0, 0.0) + float(np.maximum(np.delete(shares, kept), 0.0).sum())
     slack = slack if slack > MAX_WEIGHT_ROUNDING else 0.0
     if len(kept) == 1:
         return leaders.policies[kept[0]], slack
     drawn = tuple(float(share) for share in shares[kept] / held)
-    return Lottery(tuple(leaders.policies[j] for j in kept), drawn), slack
+    return Mixture(tuple(leaders.policies[j] for j in kept), drawn), slack
 
 
 def alone(rounds: int) -> tuple[IntArray, FloatArray]:

@@ -10,8 +10,9 @@ from itertools import combinations
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.certificate import Bets, Certificate, Improvement
+from pacbandits.certificate.certificate import Certificate, Improvement
 from pacbandits.certificate.claim import ToldOfLog
+from pacbandits.certificate.conventions import Bets
 from pacbandits.certificate.leaders import MAX_SLACK, NOBODY, Leaders
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import AnyAgainst, AnyLedger, alone, choose, plan_moves

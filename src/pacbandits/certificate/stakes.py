@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.certificate import Bets
 from pacbandits.certificate.conventions import (
     EXPERT_STAKES,
     TUNED_MULTIPLIERS,
     TUNED_SHARES,
+    Bets,
     tuning_rounds,
 )
 from pacbandits.certificate.leaders import NOBODY, Leaders

@@ -23,7 +23,7 @@ from pacbandits.confidence import certificate_threshold, check_delta, recommende
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.policies.trees.tree_policy import TreePolicy
-from pacbandits.records import Chosen, Log, Lottery, Policy, parts_of
+from pacbandits.records import Chosen, Log, Mixture, Policy, parts_of
 from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
 
@@ -192,7 +192,7 @@ class Decided(NamedTuple):
     @classmethod
     def always(cls, policy: Chosen, counted: BoolArray) -> Decided:
         """Return one policy, or a mixture, for all rounds; counted: as above."""
-        drawn = policy.weights if isinstance(policy, Lottery) else (1.0,)
+        drawn = policy.weights if isinstance(policy, Mixture) else (1.0,)
         return cls(parts_of(policy), np.tile(np.array(drawn), (len(counted), 1)), counted)
 
     @classmethod
@@ -474,7 +474,7 @@ def slack_of(policy: Chosen, leaders: Sequence[Policy], shares: FloatArray) -> f
 
     And by what its weights differ from those of the leaders in θ, if these had other stakes.
     """
-    parts, weights = parts_of(policy), policy.weights if isinstance(policy, Lottery) else (1.0,)
+    parts, weights = parts_of(policy), policy.weights if isinstance(policy, Mixture) else (1.0,)
     own = {j: w for j, leader in enumerate(leaders) for one, w in zip(parts, weights, strict=True) if leader is one}
     if not own:  # read from a file: compared by their JSON
         told = [one.to_json() for one in parts]

@@ -14,7 +14,7 @@ from pacbandits.errors import InputError, count_of, one_line, plain, visible
 
 if TYPE_CHECKING:
     from pacbandits.arrays import IntArray
-    from pacbandits.exports.deployed import DeployedPolicy
+    from pacbandits.exports.deployed_policy import DeployedPolicy
     from pacbandits.exports.rules import Action
     from pacbandits.logs.customers import Customers
     from pacbandits.proofs import Proof
@@ -254,10 +254,10 @@ def _act(
     """Read a table, choose the action of every row, and write or count the actions; beside: further JSON fields."""
     from pacbandits.exports.rules import written_actions
     from pacbandits.logs.customers import read_customers, write_customers
-    from pacbandits.records import Lottery
+    from pacbandits.records import Mixture
     from pacbandits.report import applied_document
 
-    drawn, names = isinstance(policy.chosen, Lottery), written_actions(policy.chosen, policy.action_names)
+    drawn, names = isinstance(policy.chosen, Mixture), written_actions(policy.chosen, policy.action_names)
     drawn_with = PROPENSITY_COLUMN if column == ACTION_COLUMN else f"{column}_{PROPENSITY_COLUMN}"
     with status() as tell:
         tell(f"reading {customers}")

@@ -197,8 +197,10 @@ def export(
     look: Annotated[
         int | None,
         typer.Option(
+            "--analysis",
+            "--look",
             help="Number of the interim analysis whose data are the log in the file (default: the one that certified "
-            "most); 0 uses all data available now."
+            "most); 0 uses all data available now.",
         ),
     ] = None,
     reveal_seed: Annotated[
@@ -230,8 +232,8 @@ def export(
         best = experiment.result().look
         if certificate is not None and look not in (None, best):
             raise InputError(
-                f"the certificate is of interim analysis {best}, and --look {look} exports the data of another; leave "
-                "out --look or --certificate"
+                f"the certificate is of interim analysis {best}, and --analysis {look} exports the data of another; "
+                "leave out --analysis or --certificate"
             )
         experiment.export(path, look=look, reveal_seed=reveal_seed)
         if contexts is not None:

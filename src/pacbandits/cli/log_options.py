@@ -155,7 +155,7 @@ Sql = Annotated[
     typer.Option(
         "--sql",
         metavar="QUERY",
-        help="Read the rows of this query, from the database of [cyan]--connection[/], in the place of a file. Rows "
+        help="Read the rows of this query, from the database of [cyan]--connection[/], instead of a file. Rows "
         "keep the order of an ORDER BY at its end; without one they have no order.",
     ),
 ]

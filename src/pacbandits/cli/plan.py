@@ -462,7 +462,8 @@ def show_gain(plan: GainPlan, *, as_json: bool) -> None:
 
 def so_far(done: tuple[PlayedTrial, ...]) -> str:
     """Return the result of the simulation so far, in a line."""
-    from pacbandits.planning.simulated_trials import RIVALS, quantile, stopping_times
+    from pacbandits.planning.assumptions import RIVALS
+    from pacbandits.planning.simulated_trials import quantile, stopping_times
     from pacbandits.report.plan_report import people
 
     parts: list[str] = []

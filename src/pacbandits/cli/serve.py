@@ -73,7 +73,7 @@ def serve_experiments(
             raise InputError(f"pacbandits serve needs {module}; pip install 'pacbandits[service]'")
     if typescript_client:
         from pacbandits.service.application import describe_service
-        from pacbandits.service.documented import make_typescript_client
+        from pacbandits.service.openapi import make_typescript_client
 
         print(make_typescript_client(describe_service()), end="")
         return

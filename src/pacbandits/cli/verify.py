@@ -299,7 +299,7 @@ def verify_files(
     expected: str | None,
 ) -> tuple[Log, Verdict]:
     """Return the first rows of the files, and the verdict on a certificate by sums over all rows."""
-    from pacbandits.certificate.summed.front import as_engine_reads
+    from pacbandits.certificate.summed.survey import as_engine_reads
     from pacbandits.proofs import check_expected
     from pacbandits.proofs import verify as recheck
 
@@ -343,7 +343,7 @@ def audit_export(
     if proof.record is not None and proof.record["records"] != found.claimed:
         raise InputError(
             f"the certificate is of the first {proof.record['records']:,} records, and the log in {log} of the first "
-            f"{found.claimed:,}; export it again with --look {proof.record['look']}"
+            f"{found.claimed:,}; export it again with --analysis {proof.record['look']}"
         )
     own = made if isinstance(made, Certificate) else None
     return audit(found, own, head=head, stamp=stamp, authorities=authorities, contexts=contexts, log=read)

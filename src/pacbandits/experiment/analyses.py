@@ -19,8 +19,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.experiment.database import spell
 from pacbandits.experiment.protocol import ExperimentProtocol, GuardrailRule
 from pacbandits.experiment.rounds import played_rounds
-from pacbandits.experiment.store import Snapshot
-from pacbandits.planning.plan_files import Forecast
+from pacbandits.planning.assumptions import Forecast
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import AtMost, Is, Node, Test, TreePolicy
 from pacbandits.records import Contexts, Log, Policy, likeliest

@@ -14,7 +14,6 @@ from pacbandits.arrays import BoolArray, IntArray, as_read, special
 from pacbandits.certificate.certificate import (
     ASSUMPTIONS,
     BETS_FIXED,
-    CAP_SHARE,
     LED,
     MODEL_GIVEN,
     ROUNDS,
@@ -22,7 +21,8 @@ from pacbandits.certificate.certificate import (
     Improvement,
 )
 from pacbandits.certificate.claim import FIXED
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING, Leaders
+from pacbandits.certificate.conventions import CAP_SHARE
+from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING, Leaders
 from pacbandits.checks import instance, text
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.experiment.chain import (
@@ -111,7 +111,7 @@ def wrong_certificate(
         return faults, []
     setting = Setting(policies, c.unit_epsilon, c.delta, RewardBounds())
     trial = cast(Trial, make_algorithm(terms.protocol.text("algorithm"), setting))
-    if c.leaders.moving != (SINGLE_MOVING if trial.single else LOTTERY_MOVING) or c.leaders.settled is not None:
+    if c.leaders.moving != (SINGLE_MOVING if trial.single else MIXTURE_MOVING) or c.leaders.settled is not None:
         faults.append("weight moves between leaders otherwise than the protocol's algorithm says")
     if tuple(one.planned for one in played) != c.leaders.sizes:
         return [*faults, "rounds were planned for others than the certificate says"], []

@@ -10,18 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from math import isfinite, isnan
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import finite, is_whole, shown
 from pacbandits.errors import InputError, close_to, nearest, plain
-from pacbandits.experiment.protocol import ExperimentProtocol, tells_missing
 from pacbandits.records import Contexts
 from pacbandits.records.column_types import Part, date_parts
-from pacbandits.records.columns import ID_COLUMN
+from pacbandits.records.columns import ID_COLUMN, tells_missing
 from pacbandits.schema import MAX_WHOLE_NUMBER
+
+if TYPE_CHECKING:
+    from pacbandits.experiment.protocol import ExperimentProtocol
 
 _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
 _MICROSECONDS_AN_HOUR = 3_600_000_000

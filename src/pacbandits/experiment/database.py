@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import time
 import traceback
 import weakref
@@ -31,6 +33,7 @@ from pacbandits.experiment.stored_rows import (
     columns_of,
 )
 from pacbandits.experiment.stored_rows import spell as spell
+from pacbandits.schema import Json
 
 # The tables as SQLAlchemy describes them; `pacbandits.experiment.migrations` creates them.
 
@@ -382,3 +385,62 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, OSError) and not isinstance(error, InputError):
         return one_line(error.strerror or "")
     return ""
+
+
+# The processes beside the servers, which they start by the name of their module.
+
+
+WORKER_MODULE = "pacbandits.experiment.worker"
+ENDED_IDLE = -getattr(signal, "SIGALRM", 0)  # the return code of the process that writes exports, after it had no work
+
+
+# Heartbeats: signs of life of servers and workers, in the database, so that every server can tell which parts run. A
+# heartbeat is written, not only read: it fails where assignments would fail, as on a full disk.
+
+
+BEAT_SECONDS = 5.0
+LOST_SECONDS = 30.0  # without a heartbeat, after which a part is taken to have ended
+_KEPT = 3600 * 10**6  # microseconds that an old heartbeat stays
+
+
+class Heartbeat(NamedTuple):
+    """The last sign of life of a process.
+
+    id: of the process. kind: "server" or "worker". seconds: how long ago it was. body: what it says of itself.
+    """
+
+    id: str
+    kind: str
+    seconds: float
+    body: Json
+
+    @property
+    def alive(self) -> bool:
+        """Return whether it is recent."""
+        return self.seconds < LOST_SECONDS
+
+
+def beat(database: Database, *, id: str, kind: str, body: Json) -> None:
+    """Write a heartbeat, and remove those of processes that ended long ago."""
+    with database.engine.begin() as connection:
+        now = database.now(connection)
+        said = {"at": now, "body": json.dumps(body)}
+        if not connection.execute(
+            service_heartbeats.update().where(service_heartbeats.c.id == id).values(**said)
+        ).rowcount:
+            connection.execute(service_heartbeats.delete().where(service_heartbeats.c.at < now - _KEPT))
+            connection.execute(service_heartbeats.insert(), {"id": id, "kind": kind, **said})
+
+
+def end(database: Database, *, id: str) -> None:
+    """Remove the heartbeat of a process that ends."""
+    with database.engine.begin() as connection:
+        connection.execute(service_heartbeats.delete().where(service_heartbeats.c.id == id))
+
+
+def heartbeats(database: Database) -> list[Heartbeat]:
+    """Return the last heartbeat of each process."""
+    now = database.clock()
+    with database.reading() as connection:
+        rows = connection.execute(sa.select(service_heartbeats)).all()
+    return [Heartbeat(row.id, row.kind, max(now - row.at, 0) / 1e6, json.loads(row.body)) for row in rows]

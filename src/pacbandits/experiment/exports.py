@@ -18,8 +18,7 @@ from pacbandits.experiment.database import Connection, Row, spell
 from pacbandits.experiment.exported_record import FORMAT, contexts_to_json
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import ExperimentProtocol
-from pacbandits.experiment.rounds import ENDLESS
-from pacbandits.experiment.steering import events_in
+from pacbandits.experiment.rounds import ENDLESS, LOOK, ROUND
 from pacbandits.experiment.store import STOPPED, History, Snapshot, StoredExperiment
 from pacbandits.experiment.stored_rows import EXPORTED, REWARD, Outcomes, Standing, outcome_kinds
 from pacbandits.experiment.webhooks import count_deliveries, webhooks_of
@@ -99,7 +98,7 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         now = stored.rounds(connection)[standing.round]
         last, best = _last_look(connection, stored.name), best_look(connection, standing, stored.protocol)
         curve = _curve(connection, stored.name)
-        entries = events_in(connection, stored, most=MAX_EVENTS)
+        entries = _events(connection, stored, most=MAX_EVENTS)
         missing = missed.count(connection, at, rows=standing.rows)
         hooks = {"count": len(webhooks_of(connection, stored.name))}
         hooks |= count_deliveries(connection, experiment=stored.name, now=at)
@@ -160,6 +159,41 @@ def read_status(stored: StoredExperiment, missed: Missed, *, at: int) -> Status:
         figures["health"]["late_share"] = int(standing.too_late) / assigned
     proven = None if best is None or not math.isfinite(best.best) else float(best.best)
     return Status(stored.name, standing.state, bool(claim and claim["certified"]), proven, assigned, figures)
+
+
+def _events(connection: Connection, stored: StoredExperiment, *, most: int) -> list[dict[str, object]]:
+    """Return the last entries of an experiment's event log in words, oldest first.
+
+    Rounds, whose designs and models are long, are not read again.
+    """
+    t, rounds = tables.entries.c, {one.sequence: one for one in stored.rounds(connection)}
+    body = sa.case((t.kind == ROUND, ""), else_=t.body).label("body")
+    query = sa.select(t.sequence, t.at, t.kind, body).where(t.experiment == stored.name, t.kind != LOOK)
+    rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
+    return [
+        {
+            "sequence": row.sequence,
+            "at": spell(row.at),
+            "kind": row.kind,
+            "words": rounds[row.sequence].words if row.kind == ROUND else _in_words(row.kind, json.loads(row.body)),
+        }
+        for row in reversed(rows)
+    ]
+
+
+def _in_words(kind: str, body: dict[str, object]) -> str:
+    """Describe an entry of the event log that is no round in words."""
+    if kind == "withdrawn":
+        return f"'{body['action']}' is withdrawn{_by(body)}: {body['reason']}"
+    if kind == "certified":
+        return f"certified: {body['claim']}"
+    if kind == "created":
+        return "the experiment is created, and its protocol fixed"
+    return f"{kind}{_by(body)}: {body['reason']}" if body.get("reason") else kind
+
+
+def _by(body: dict[str, object]) -> str:
+    return f" by {body['by']}" if body.get("by") else ""
 
 
 def _alarms(claim: Json | None, found: Json) -> list[str]:
@@ -359,7 +393,7 @@ def _as_of(connection: Connection, stored: StoredExperiment, look: int | None) -
         query = sa.select(tables.looks).where(t.experiment == stored.name, t.number == look)
         found = connection.execute(query).one_or_none()
         if found is None:
-            raise InputError(f"there was no look {look} at '{stored.name}' yet; its status tells the last one")
+            raise InputError(f"'{stored.name}' has no interim analysis {look} yet; its status names the last one")
     if found is None:
         return standing.sequence, standing.seen_until, 0
     return int(found.sequence), int(json.loads(found.body)["snapshot_at"]), int(found.number)

@@ -22,7 +22,7 @@ from pacbandits.experiment.chain import digest_published, publish
 from pacbandits.experiment.draws import DRAWINGS, Drawing
 from pacbandits.experiment.stored_rows import MAX_DURATION_SECONDS, spell_duration
 from pacbandits.experiment.stored_rows import read_duration as read_duration
-from pacbandits.planning.plan_files import Forecast
+from pacbandits.planning.assumptions import Forecast
 from pacbandits.policies.base import PolicyClass, check_class
 from pacbandits.policies.constraints import without
 from pacbandits.policies.registry import (
@@ -35,7 +35,7 @@ from pacbandits.policies.registry import (
 )
 from pacbandits.records import Contexts, Log, RewardBounds, check_contexts
 from pacbandits.records.column_types import DAY_ENDING, WEEKDAYS, date_parts
-from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label
+from pacbandits.records.columns import ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN, missing_label, tells_missing
 from pacbandits.records.log import UNIT_RANGE, check_range, digest_contexts
 from pacbandits.records.metrics import AnyMetric, Guardrail, read_guardrails, read_metrics, read_sealed_metrics
 from pacbandits.schema import Fields, Json, format_text, read_format
@@ -283,11 +283,6 @@ def one_of(value: object, known: Collection[str], *, name: str) -> str:
 def _with_missing(labels: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels with one for missing values at the end."""
     return labels if tells_missing(labels) else (*labels, missing_label(labels))
-
-
-def tells_missing(labels: tuple[str, ...]) -> bool:
-    """Return whether the last label stands for missing values."""
-    return len(labels) > 1 and labels[-1] == missing_label(labels[:-1])
 
 
 def sampled(contexts: Contexts) -> Contexts:

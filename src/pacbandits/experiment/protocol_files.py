@@ -31,7 +31,8 @@ from pacbandits.experiment.webhooks import Webhook, read_webhooks
 from pacbandits.logs import read_log
 from pacbandits.logs.blocks import read_split
 from pacbandits.planning import StudyPlan, load_plan
-from pacbandits.planning.plan_files import Forecast, two_numbers
+from pacbandits.planning.assumptions import Forecast
+from pacbandits.planning.plan_files import two_numbers
 from pacbandits.problems import load_problem
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records import Contexts, parquet

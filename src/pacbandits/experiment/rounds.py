@@ -28,7 +28,7 @@ from pacbandits.errors import InputError
 from pacbandits.policies import chosen_from_json, policy_from_json
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import StackedTrees, stack
-from pacbandits.records import Chosen, Contexts, Design, Log, Lottery, Policy, Sampler
+from pacbandits.records import Chosen, Contexts, Design, Log, Mixture, Policy, Sampler
 from pacbandits.records.design import Sparing, spare_actions
 from pacbandits.rewards import FittedModel, StoredFit, fit_from_json, stored_fit
 from pacbandits.schema import Fields, Json
@@ -85,7 +85,7 @@ class StoredSampler(ABC):
     def check_barred(self) -> None:
         """Raise InputError unless some actions are left."""
         if not set(self.barred) < set(range(self.n_actions)):
-            raise InputError(f"some of {self.n_actions} actions must be left, and {list(self.barred)} are barred")
+            raise InputError(f"some of {self.n_actions} actions must be left, and {list(self.barred)} are excluded")
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ class Deployed:
 
     def propensities(self, contexts: Contexts) -> FloatArray:
         """Return p(a|c) as (n, A): 1 for the policy's action, or the probabilities of a mixture policy."""
-        if isinstance(self.chosen, Lottery):
+        if isinstance(self.chosen, Mixture):
             return self.chosen.propensities(contexts)
         return np.eye(self.n_actions)[self.chosen(contexts)]
 

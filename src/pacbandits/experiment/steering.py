@@ -21,9 +21,9 @@ from pacbandits.experiment import database as tables
 from pacbandits.experiment import webhooks
 from pacbandits.experiment.analyses import Found, GuardrailLook, GuardrailTest, Look, find_out, guardrail_of, look_at
 from pacbandits.experiment.chain import mark_of
-from pacbandits.experiment.database import Connection, NotCollecting, spell
+from pacbandits.experiment.database import NotCollecting
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.experiment.rounds import ENDLESS, LOOK, ROUND, Deployed, Round, StoredSampler, live, without
+from pacbandits.experiment.rounds import ENDLESS, LOOK, Deployed, Round, StoredSampler, live, without
 from pacbandits.experiment.store import (
     CERTIFIED,
     COLLECTING,
@@ -137,41 +137,6 @@ def _steered(body: Json, by: str) -> Json:
 def _check(standing: Standing, states: tuple[str, ...], what: str) -> None:
     if standing.state not in states:
         raise NotCollecting(f"the experiment '{plain(standing.name)}' is {standing.state}; {what}")
-
-
-def events_in(connection: Connection, stored: StoredExperiment, *, most: int) -> list[dict[str, object]]:
-    """Return the last entries of an experiment's event log in words, oldest first.
-
-    Rounds, whose designs and models are long, are not read again.
-    """
-    t, rounds = tables.entries.c, {one.sequence: one for one in stored.rounds(connection)}
-    body = sa.case((t.kind == ROUND, ""), else_=t.body).label("body")
-    query = sa.select(t.sequence, t.at, t.kind, body).where(t.experiment == stored.name, t.kind != LOOK)
-    rows = connection.execute(query.order_by(t.sequence.desc()).limit(most)).all()
-    return [
-        {
-            "sequence": row.sequence,
-            "at": spell(row.at),
-            "kind": row.kind,
-            "words": rounds[row.sequence].words if row.kind == ROUND else in_words(row.kind, json.loads(row.body)),
-        }
-        for row in reversed(rows)
-    ]
-
-
-def in_words(kind: str, body: dict[str, object]) -> str:
-    """Describe an entry of the event log that is no round in words."""
-    if kind == "withdrawn":
-        return f"'{body['action']}' is withdrawn{_by(body)}: {body['reason']}"
-    if kind == "certified":
-        return f"certified: {body['claim']}"
-    if kind == "created":
-        return "the experiment is created, and its protocol fixed"
-    return f"{kind}{_by(body)}: {body['reason']}" if body.get("reason") else kind
-
-
-def _by(body: dict[str, object]) -> str:
-    return f" by {body['by']}" if body.get("by") else ""
 
 
 # Automatic progress: close rounds, analyse the data, design the next round, certify.

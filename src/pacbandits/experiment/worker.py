@@ -22,74 +22,19 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from time import process_time, time_ns
 from types import FrameType
-from typing import IO, NamedTuple
+from typing import IO
 
 from pacbandits.errors import InputError
-from pacbandits.experiment import database as tables
-from pacbandits.experiment.database import Database, describe_failure
+from pacbandits.experiment.database import BEAT_SECONDS, Database, beat, describe_failure, end
 from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import exc, tracing
-from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.webhooks import keep_delivering
-from pacbandits.schema import Json
 
 PAUSE_SECONDS = 0.5  # between two polls for work
 DATABASE_VARIABLE = "PACBANDITS_DATABASE"
 NICENESS, EXPORT_NICENESS = 10, 5  # so that requests to the server have priority; somebody waits for an export
 ENDING_SECONDS = 3.0  # for attempts to deliver webhooks that were begun
 IDLE_SECONDS = 60  # after which the process that writes exports ends, as it may have grown large
-ENDED_IDLE = -getattr(signal, "SIGALRM", 0)  # its return code then
-
-
-# Heartbeats: signs of life of servers and workers, in the database, so that every server can tell which parts run. A
-# heartbeat is written, not only read: it fails where assignments would fail, as on a full disk.
-
-
-BEAT_SECONDS = 5.0
-LOST_SECONDS = 30.0  # without a heartbeat, after which a part is taken to have ended
-_KEPT = 3600 * 10**6  # microseconds that an old heartbeat stays
-_t = tables.service_heartbeats
-
-
-class Heartbeat(NamedTuple):
-    """The last sign of life of a process.
-
-    id: of the process. kind: "server" or "worker". seconds: how long ago it was. body: what it says of itself.
-    """
-
-    id: str
-    kind: str
-    seconds: float
-    body: Json
-
-    @property
-    def alive(self) -> bool:
-        """Return whether it is recent."""
-        return self.seconds < LOST_SECONDS
-
-
-def beat(database: Database, *, id: str, kind: str, body: Json) -> None:
-    """Write a heartbeat, and remove those of processes that ended long ago."""
-    with database.engine.begin() as connection:
-        now = database.now(connection)
-        said = {"at": now, "body": json.dumps(body)}
-        if not connection.execute(_t.update().where(_t.c.id == id).values(**said)).rowcount:
-            connection.execute(_t.delete().where(_t.c.at < now - _KEPT))
-            connection.execute(_t.insert(), {"id": id, "kind": kind, **said})
-
-
-def end(database: Database, *, id: str) -> None:
-    """Remove the heartbeat of a process that ends."""
-    with database.engine.begin() as connection:
-        connection.execute(_t.delete().where(_t.c.id == id))
-
-
-def heartbeats(database: Database) -> list[Heartbeat]:
-    """Return the last heartbeat of each process."""
-    now = database.clock()
-    with database.reading() as connection:
-        rows = connection.execute(sa.select(_t)).all()
-    return [Heartbeat(row.id, row.kind, max(now - row.at, 0) / 1e6, json.loads(row.body)) for row in rows]
 
 
 # The process that advances experiments and delivers webhooks, and the one that writes exports.

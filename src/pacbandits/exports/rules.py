@@ -9,11 +9,13 @@ from typing import Literal, get_args
 from pacbandits.checks import text, texts
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.policies.decisions import (
+    AskingPolicy,
     Condition,
     DecidingPolicy,
     Decision,
     IdAmong,
     Indicator,
+    Inputs,
     LabelIs,
     LargestScore,
     NumberAtMost,
@@ -21,7 +23,6 @@ from pacbandits.policies.decisions import (
     RuleList,
     Standardised,
     Term,
-    inputs_of,
 )
 from pacbandits.records import Chosen, Mixture, Policy, check_chosen, parts_of
 from pacbandits.records.column_types import DatePart, date_parts
@@ -56,6 +57,17 @@ def written_actions(chosen: Chosen, actions: Sequence[str] | None) -> tuple[Acti
     return names
 
 
+def inputs_of(chosen: Chosen) -> Inputs | None:
+    """Return the inputs of a policy, or of all policies of a mixture policy; None if one of them declares none."""
+    out = Inputs()
+    for policy in parts_of(chosen):
+        asked = policy.inputs() if isinstance(policy, AskingPolicy) else None
+        if asked is None:
+            return None
+        out |= asked
+    return out
+
+
 def made_of_dates(chosen: Chosen, dates: Sequence[str]) -> dict[str, DatePart]:
     """Return the features of a policy that are made of these date columns, with the column and part of each."""
     asked = inputs_of(chosen)
@@ -68,7 +80,7 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
 
     A condition has a `feature` and one of: `at_most` a number, `is` a label, `is_missing`, or `among` ids of contexts.
     It fails for a missing value, unless it has `or_missing`. "else" is null if contexts without a rule have no action.
-    A mixture policy has rule lists under "lottery", each with its `probability` and `below`: the first whose `below` is
+    A mixture policy has rule lists under "mixture", each with its `probability` and `below`: the first whose `below` is
     above a draw from [0, 1) is taken. Features made of date columns are listed under "made", each with the column and
     its part: the `weekday` (Mon, …, Sun), the `day` (counted from 1970-01-01), the `hour` (13.5 is half past one), or
     the `age`, the number of days `before` another column.
@@ -93,7 +105,7 @@ def to_rules(policy: Chosen, *, actions: Sequence[str] | None = None, dates: Seq
     if not isinstance(policy, Mixture):
         return _rules(policy, names) | beside
     parts = zip(policy.policies, policy.weights, policy.bounds, strict=True)
-    return {"lottery": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]} | beside
+    return {"mixture": [{"probability": p, "below": bound, **_rules(one, names)} for one, p, bound in parts]} | beside
 
 
 def _made(part: DatePart) -> Json:

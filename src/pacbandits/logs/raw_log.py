@@ -602,7 +602,7 @@ def least_propensities(
             "proves less"
         )
     raw = np.asarray(given)
-    value = floats(raw.reshape(-1, 1) if raw.ndim < 2 else raw, name="least propensity", shape=(None, None))
+    value = floats(raw.reshape(-1, 1) if raw.ndim < 2 else raw, name="minimum propensity", shape=(None, None))
     least = np.array(np.broadcast_to(value, (n, n_actions)))
     if least.min() < 0 or (raw.ndim < 2 and least.max() > 1.0 / n_actions + _UNIFORM_ROUNDING):
         worst = least.min() if least.min() < 0 else least.max()

@@ -1,4 +1,4 @@
-"""Assumptions of a plan: contexts, actions, policy class, rewards, and scenarios of effects."""
+"""Assumptions of a plan: contexts, actions, policy class, rewards, and scenarios of effects; its forecast in short."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -34,11 +34,19 @@ from pacbandits.problems.scenarios import DEFAULT_SHARE, Outcome, Scenario, Scen
 from pacbandits.records import Contexts, Log, check_contexts
 from pacbandits.records.columns import comparable
 from pacbandits.records.log_metadata import UNIT_RANGE
+from pacbandits.schema import Fields, Json
+
+if TYPE_CHECKING:
+    from pacbandits.planning.study_plan import StudyPlan
+
+RIVALS = ("coda", "uniform")  # the algorithms that a plan compares
+SHOWN_SHARES = (0.5, 0.8, 0.95)  # of cases, for which a plan says how many users suffice
+EFFECT_FACTORS = (0.5, 1.0, 1.5)  # of the assumed effect: +10, +20 and +30 % where it is the default
 
 # Traffic of a trial: users per period, batches, and the delay of rewards.
 
 
-PERIODS = ("hour", "day", "week", "month", "year")
+DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # per period of traffic
 
 
 @dataclass(frozen=True)
@@ -64,10 +72,8 @@ class Traffic:
         settle(self, people=whole_number(self.people, name="--traffic", least=1))
         settle(self, delay=whole_number(self.delay, name="--delay, in periods of the traffic,", least=0))
         settle(self, batched=flag(self.batched, name="batched") or self.delay > 0)
-        if text(self.period, name="period") not in PERIODS:
-            raise InputError(
-                f"--traffic must be a number of users per {', '.join(PERIODS)}; got '{plain(self.period)}'"
-            )
+        if text(self.period, name="period") not in DAYS:
+            raise InputError(f"--traffic must be a number of users per {', '.join(DAYS)}; got '{plain(self.period)}'")
 
     @classmethod
     def read(cls, words: str, *, batched: bool = False, delay: int = 0) -> Traffic:
@@ -426,3 +432,63 @@ def _power_of_ten(log_size: float) -> str:
     if not math.isfinite(log_size):
         return "infinitely many"
     return f"{math.exp(log_size):,.0f}" if log_size < math.log(1e6) else f"10^{log_size / math.log(10):.0f}"
+
+
+# The forecast that the protocol of an experiment takes from a plan.
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The forecast of the plan that an experiment was made from.
+
+    people: sample sizes that suffice in 50 %, 80 % and 95 % of cases; None where the plan's maximum did not suffice.
+    days: the same in days; None if the plan has no traffic.
+    plain_trial: median sample size of a plain randomised trial; None if the plan's maximum did not suffice.
+    """
+
+    people: tuple[float | None, float | None, float | None]
+    days: tuple[float | None, float | None, float | None] | None
+    plain_trial: float | None
+
+    @classmethod
+    def of(cls, plan: StudyPlan, *, algorithm: str) -> Forecast:
+        """Return a plan's forecast for a trial by this algorithm; that for `coda` if the plan has none for it."""
+        known = algorithm if algorithm in RIVALS else "coda"
+        made, traffic = plan.quantiles(known), plan.supposed.traffic
+        days = None
+        if traffic is not None:
+            a, b, c = (plan.periods(known, share) for share in SHOWN_SHARES)
+            a_day = DAYS[traffic.period]
+            days = (_finite(a, a_day), _finite(b, a_day), _finite(c, a_day))
+        people = (_finite(made.median), _finite(made.p80), _finite(made.p95))
+        return cls(people, days, _finite(plan.quantiles("uniform").median))
+
+    def to_json(self) -> Json:
+        """Serialise to JSON-compatible values, with people and days keyed by the share of cases."""
+        shares = [f"{share:g}" for share in SHOWN_SHARES]
+        days = None if self.days is None else dict(zip(shares, self.days, strict=True))
+        return {
+            "people": dict(zip(shares, self.people, strict=True)),
+            "days": days,
+            "plain_trial": self.plain_trial,
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Forecast:
+        """Parse the output of `to_json`."""
+        given = Fields.read(value, of="forecast of the plan")
+        given.check_known(("people", "days", "plain_trial"))
+        days = None if given["days"] is None else _by_share(given.fields("days", of="forecast of the plan, in days,"))
+        people = _by_share(given.fields("people", of="forecast of the plan, in people,"))
+        return cls(people, days, given.number_or_null("plain_trial"))
+
+
+def _by_share(given: Fields) -> tuple[float | None, float | None, float | None]:
+    shares = [f"{share:g}" for share in SHOWN_SHARES]
+    given.check_known(shares)
+    a, b, c = (given.number_or_null(share, least=0) for share in shares)
+    return a, b, c
+
+
+def _finite(value: float | None, times: float = 1.0) -> float | None:
+    return value * times if value is not None and math.isfinite(value) else None

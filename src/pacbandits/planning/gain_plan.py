@@ -33,8 +33,7 @@ from pacbandits.checks import number
 from pacbandits.confidence import candidate_part, certificate_threshold
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
-from pacbandits.planning.assumptions import Assumptions
-from pacbandits.planning.sample_sizes import EFFECT_FACTORS
+from pacbandits.planning.assumptions import EFFECT_FACTORS, Assumptions
 from pacbandits.planning.simulated_trials import (
     Limits,
     Quantiles,

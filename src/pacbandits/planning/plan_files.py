@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from pacbandits.checks import finite, instance, path_of
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.planning.assumptions import Assumptions, Supposition, Traffic
+from pacbandits.planning.assumptions import RIVALS, Assumptions, Supposition, Traffic
 from pacbandits.planning.gain_plan import GainPlan, SimulatedTest, quick_gain_plan
 from pacbandits.planning.sample_sizes import ANALYSES, CERTIFY, SampleSizeEstimate, people_of_log
-from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES, PlayedTrial
+from pacbandits.planning.simulated_trials import PlayedTrial
 from pacbandits.planning.study_plan import StudyPlan
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import class_from_json, class_to_json
@@ -79,7 +79,7 @@ def answer_to_json(plan: StudyPlan) -> Json:
         periods = {str(share): finite(plan.periods(one, share)) for share in (0.5, 0.8, 0.95)}
         out[one] = {
             "people": plan.quantiles(one).to_json(),
-            "people_foretold": plan.foretold(one).to_json(),
+            "people_estimated": plan.foretold(one).to_json(),
             "by_scenario": {scenario.name: plan.quantiles(one, i).to_json() for i, scenario in enumerate(s.scenarios)},
             "periods": None if s.traffic is None else periods | {"period": s.traffic.period},
             "done_by_budget": None if plan.budget is None else plan.chance(plan.budget, one),
@@ -129,7 +129,7 @@ def gain_answer_to_json(plan: GainPlan) -> Json:
         "effects": list(s.effects),
         "simulated": plan.simulated,
         "rows": finite(plan.rows),
-        "rows_foretold": finite(plan.foretold(plan.power)),
+        "rows_estimated": finite(plan.foretold(plan.power)),
         "ordinary_test_rows": finite(plan.ordinary()),
         "ratio": plan.ratio,
         "periods": None if s.traffic is None else periods | {"period": s.traffic.period},
@@ -488,66 +488,3 @@ def _read_scenario(value: object, which: int) -> Scenario:
     if "name" in given:
         options["name"] = text(given["name"], name=f"name {called}")
     return Scenario(**options)
-
-
-# The forecast that the protocol of an experiment takes from a plan.
-
-
-DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}  # per period of traffic
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """The forecast of the plan that an experiment was made from.
-
-    people: sample sizes that suffice in 50 %, 80 % and 95 % of cases; None where the plan's maximum did not suffice.
-    days: the same in days; None if the plan has no traffic.
-    plain_trial: median sample size of a plain randomised trial; None if the plan's maximum did not suffice.
-    """
-
-    people: tuple[float | None, float | None, float | None]
-    days: tuple[float | None, float | None, float | None] | None
-    plain_trial: float | None
-
-    @classmethod
-    def of(cls, plan: StudyPlan, *, algorithm: str) -> Forecast:
-        """Return a plan's forecast for a trial by this algorithm; that for `coda` if the plan has none for it."""
-        known = algorithm if algorithm in RIVALS else "coda"
-        made, traffic = plan.quantiles(known), plan.supposed.traffic
-        days = None
-        if traffic is not None:
-            a, b, c = (plan.periods(known, share) for share in SHOWN_SHARES)
-            a_day = DAYS[traffic.period]
-            days = (_finite(a, a_day), _finite(b, a_day), _finite(c, a_day))
-        people = (_finite(made.median), _finite(made.p80), _finite(made.p95))
-        return cls(people, days, _finite(plan.quantiles("uniform").median))
-
-    def to_json(self) -> Json:
-        """Serialise to JSON-compatible values, with people and days keyed by the share of cases."""
-        shares = [f"{share:g}" for share in SHOWN_SHARES]
-        days = None if self.days is None else dict(zip(shares, self.days, strict=True))
-        return {
-            "people": dict(zip(shares, self.people, strict=True)),
-            "days": days,
-            "plain_trial": self.plain_trial,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Forecast:
-        """Parse the output of `to_json`."""
-        given = Fields.read(value, of="forecast of the plan")
-        given.check_known(("people", "days", "plain_trial"))
-        days = None if given["days"] is None else _by_share(given.fields("days", of="forecast of the plan, in days,"))
-        people = _by_share(given.fields("people", of="forecast of the plan, in people,"))
-        return cls(people, days, given.number_or_null("plain_trial"))
-
-
-def _by_share(given: Fields) -> tuple[float | None, float | None, float | None]:
-    shares = [f"{share:g}" for share in SHOWN_SHARES]
-    given.check_known(shares)
-    a, b, c = (given.number_or_null(share, least=0) for share in shares)
-    return a, b, c
-
-
-def _finite(value: float | None, times: float = 1.0) -> float | None:
-    return value * times if value is not None and math.isfinite(value) else None

@@ -18,8 +18,8 @@ from pacbandits.complexity.rho import measure_lower_rho
 from pacbandits.design import DesignTask, Shifted, price_propensities, solve_design
 from pacbandits.errors import InputError
 from pacbandits.options import parse_spec
-from pacbandits.planning.assumptions import Assumptions
-from pacbandits.planning.simulated_trials import RIVALS, SHOWN_SHARES, Quantiles
+from pacbandits.planning.assumptions import EFFECT_FACTORS, RIVALS, SHOWN_SHARES, Assumptions
+from pacbandits.planning.simulated_trials import Quantiles
 from pacbandits.policies.trees.bins import DEFAULT_BINS
 from pacbandits.problems import Problem
 from pacbandits.problems.pilots import PilotEffects
@@ -355,7 +355,6 @@ def _weights(estimates: tuple[SampleSizeEstimate, ...], shares: tuple[float, ...
 PEOPLE_EXPONENT = 1.7  # of users against 1/ε, for the first step of a search for ε
 MAX_BUDGET_STEPS, LEFT_OVER = 5, 0.1  # of that search, and the share of the budget that may remain when it ends
 DEPTHS = (0, 1, 2)  # in addition to the planned one
-EFFECT_FACTORS = (0.5, 1.0, 1.5)  # of the assumed effect: +10, +20 and +30 % where it is the default
 LARGEST_EPSILON = 0.9  # as a share of the range of rewards
 
 

@@ -22,7 +22,7 @@ from pacbandits.compiled import cores
 from pacbandits.engines import processes as local
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError, plain
-from pacbandits.planning.assumptions import Assumptions, Traffic
+from pacbandits.planning.assumptions import RIVALS, SHOWN_SHARES, Assumptions, Traffic
 from pacbandits.policies.registry import digest_class
 from pacbandits.problems import Problem
 from pacbandits.records import Log
@@ -36,7 +36,6 @@ from pacbandits.trials.trial import Trial
 # Quantiles of stopping times from a few simulated trials, and their precision.
 
 
-SHOWN_SHARES = (0.5, 0.8, 0.95)
 KNOWN_SHARES = (0.5, 0.8)  # those whose precision ends a simulation; the 95 % quantile would take hundreds of trials
 KNOWN_CONFIDENCE = 1.645  # standard errors on either side: 90 %
 MIN_TRIALS = 3  # below it, precision is infinite
@@ -109,9 +108,6 @@ def _error(values: Sequence[float], weights: FloatArray, share: float) -> float:
 #
 # Without traffic, or where designs may change at any time, rounds are those of the algorithm. Otherwise a round lasts
 # for whole periods, and rounds that begin while rewards are pending are designed without them.
-
-
-RIVALS = ("coda", "uniform")  # the algorithms that a plan compares
 
 
 @dataclass(frozen=True)

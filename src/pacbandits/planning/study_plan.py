@@ -17,6 +17,7 @@ from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.logs.readers import DataFrame, contexts_of
 from pacbandits.planning.assumptions import (
+    RIVALS,
     Assumptions,
     Supposition,
     Traffic,
@@ -41,7 +42,6 @@ from pacbandits.planning.sample_sizes import (
     foretold_at,
 )
 from pacbandits.planning.simulated_trials import (
-    RIVALS,
     Limits,
     PlayedTrial,
     Quantiles,

@@ -20,7 +20,8 @@ from pacbandits.checks import instance, text, whole_number
 from pacbandits.errors import InputError
 from pacbandits.machine import free_memory_bytes
 from pacbandits.options import Option, check_options, declared_options, read_options
-from pacbandits.records import Chosen, Contexts, Policy, check_contexts
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.policy import Chosen, Policy
 
 if TYPE_CHECKING:
     from pacbandits.policies.summation import Summation

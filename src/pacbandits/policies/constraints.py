@@ -1,36 +1,30 @@
-"""Constraints on policies: budgets, excluded actions, and their options."""
+"""Constraints on policies, by the names of actions and features; classes without withdrawn actions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast, runtime_checkable
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pacbandits.arrays import FloatArray, floats
+from pacbandits.arrays import FloatArray
 from pacbandits.checks import number, settle, text, texts, whole_number
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.policies.base import Frontier, PolicyClass, SearchCost, check_class, check_n_actions, check_scores
-from pacbandits.policies.finite import Finite, sum_scores
-from pacbandits.policies.trees.constraints import (
-    BAR_FORM,
-    BUDGET_ROUNDING,
-    WithinBudget,
-    check_label,
-    spell_bar,
-    too_dear,
-)
-from pacbandits.records import Contexts, Log, Policy, check_contexts
-from pacbandits.records.policy import call
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.log import Log
+from pacbandits.records.policy import Policy, call
 from pacbandits.schema import Fields
 
 # Restrictions on deployable policies, by action and feature names; they become options of a spec.
 
 
 _TREES = "trees"  # the only class that can be restricted
+BAR_FORM = "write 'action: feature <= number', with <= or >, or 'action: feature = label', with = or !="
+CONDITION = re.compile(r"(.+?)\s*(<=|>=|!=|==|<|>|=)\s*(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -168,46 +162,26 @@ def _spell(words: str, actions: Sequence[str]) -> str:
     raise InputError(f"--never '{plain(words)}' names no action{nearest(given.partition(':')[0], actions)}; {BAR_FORM}")
 
 
-# Budgets on any class that supports them.
+def spell_bar(action: int, condition: str) -> str:
+    """Return an action and a condition such as `age <= 25` in the form used in a spec."""
+    found = CONDITION.fullmatch(condition.strip())
+    if found is None or found[2] in ("<", ">="):
+        raise InputError(f"--never '{plain(condition)}' has no condition; {BAR_FORM}")
+    sign = "=" if found[2] == "==" else found[2]
+    return f"{action}:{quote(found[1], safe='')}{sign}{quote(found[3], safe='')}"
 
 
-def within_budget(policies: PolicyClass, contexts: Contexts, *, costs: ArrayLike, budget: float) -> PolicyClass:
-    """Return the policies of a class whose mean cost is within a budget.
-
-    policies: trees of depth 0, 1 or 2, or a list (`Finite`).
-    contexts: the contexts, with weights, over which the mean is taken; fixed before the log was seen.
-    costs (A,): the cost of each action.
-    budget: the largest mean cost.
-
-    >>> import pacbandits as pb
-    >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
-    >>> trees = pb.Trees.learn(people, n_actions=2, depth=1)
-    >>> affordable = pb.within_budget(trees, people, costs=[0, 1], budget=0.25)  # treat a quarter of them
-    >>> print(affordable.argmax(people, [[0, 1], [0, 1], [0, 1], [0, 3]]).describe())
-    if age ≤ 45: action 0
-    else: action 1
-
-    Raises:
-        InputError: When even the cheapest policy costs more, or the class cannot be searched within a budget.
-    """
-    policies = check_class(policies)
-    check_contexts(contexts)
-    if policies.searches_budgets:
-        return WithinBudget(policies, known=policies.know(contexts), costs=costs, budget=budget)
-    if not isinstance(policies, Finite):
+def check_label(words: str, contexts: Contexts) -> None:
+    """Raise InputError if an exclusion names a label that a category of these contexts does not have."""
+    found = CONDITION.fullmatch(words.rpartition(":")[2].strip())
+    if found is None or found[2] not in ("=", "==", "!=") or found[1] not in contexts.names:
+        return
+    labels = contexts.categories[contexts.names.index(found[1])]
+    if labels is not None and found[3] not in labels:
         raise InputError(
-            f"{policies.type_name} cannot be searched within a budget; take trees of depth 0, 1 or 2, or a list "
-            "of policies (Finite)"
+            f"--never '{plain(words)}' names '{plain(found[3])}', which is not a label of "
+            f"'{plain(found[1])}'{nearest(found[3], labels)}"
         )
-    prices = floats(costs, name="costs", shape=(policies.n_actions,))
-    most = number(budget, name="budget")
-    table = np.ascontiguousarray(policies.actions(contexts))
-    each = sum_scores(table, np.ascontiguousarray(contexts.weights[:, None] * prices))
-    kept = np.flatnonzero(each <= most + BUDGET_ROUNDING * max(1.0, float(np.abs(prices).max())))
-    if len(kept) == 0:
-        raise too_dear(most, float(each.min()))
-    names = None if policies.names is None else [policies.names[i] for i in kept]
-    return Finite(policies.table[kept], n_actions=policies.n_actions, names=names)
 
 
 # Classes without the withdrawn actions W.

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from pacbandits.arrays import IntArray
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.records import Chosen, Contexts, parts_of
+
+if TYPE_CHECKING:
+    from pacbandits.records.contexts import Contexts
 
 
 @dataclass(frozen=True)
@@ -196,17 +198,6 @@ class AskingPolicy(Protocol):
     def inputs(self) -> Inputs | None:
         """Return the inputs it depends on, and on nothing else of a context; None if unknown."""
         ...
-
-
-def inputs_of(chosen: Chosen) -> Inputs | None:
-    """Return the inputs of a policy, or of all policies of a mixture policy; None if one of them declares none."""
-    out = Inputs()
-    for policy in parts_of(chosen):
-        asked = policy.inputs() if isinstance(policy, AskingPolicy) else None
-        if asked is None:
-            return None
-        out |= asked
-    return out
 
 
 def inputs_of_conditions(conditions: Iterable[Condition]) -> Inputs:

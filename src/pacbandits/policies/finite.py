@@ -26,8 +26,8 @@ from pacbandits.policies.base import (
     policy_class,
 )
 from pacbandits.policies.decisions import DecisionRule, IdAmong, Inputs, RuleList
-from pacbandits.records import Contexts, Policy
-from pacbandits.records.policy import call
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy, call
 from pacbandits.schema import Fields
 
 # Pareto frontiers of points in the plane, exact and rounded outward.

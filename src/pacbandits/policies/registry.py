@@ -21,10 +21,8 @@ from pacbandits.options import parse_spec
 from pacbandits.policies.base import ClassSpec, PolicyClass, check_class, check_n_actions
 from pacbandits.policies.constraints import Without, without_from_json
 from pacbandits.policies.finite import Finite, TablePolicy, Trivial, trivial
-from pacbandits.policies.linear import Linear, LinearPolicy
-from pacbandits.policies.linear.classes import linear
-from pacbandits.policies.linear.policy import GreedyPolicy
-from pacbandits.policies.trees import TreePolicy
+from pacbandits.policies.linear.classes import Linear, linear
+from pacbandits.policies.linear.policy import GreedyPolicy, LinearPolicy
 from pacbandits.policies.trees.classes import BinnedTrees
 from pacbandits.policies.trees.constraints import (
     Barred,
@@ -34,10 +32,12 @@ from pacbandits.policies.trees.constraints import (
     trees,
     trees_from_json,
 )
-from pacbandits.records import Chosen, Contexts, Lottery, Policy, check_contexts
+from pacbandits.policies.trees.tree_policy import TreePolicy
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.policy import FORMER_MIXTURE, MIXTURE, Chosen, Mixture, Policy
 from pacbandits.schema import Fields, Json, json_object, same_json
 
-MAX_LOTTERY_POLICIES = 10_000  # in one mixture policy in a file
+MAX_MIXTURE_POLICIES = 10_000  # in one mixture policy in a file
 SAME_CLASS_TOLERANCE = 1e-9  # relative
 MAX_CLASS_CHARACTERS = 400  # of a class description
 
@@ -193,12 +193,12 @@ def policy_from_json(value: object, policies: PolicyClass | None = None) -> Poli
 def chosen_from_json(value: object, policies: PolicyClass | None = None) -> Chosen:
     """Read a policy or a mixture policy from the output of its `to_json`; policies as in `policy_from_json`."""
     given = json_object(value, name="a policy in JSON")
-    if given.get("kind") != "lottery":
+    if given.get("kind") not in (MIXTURE, FORMER_MIXTURE):
         return policy_from_json(given, policies)
-    fields = Fields(given, "lottery")
+    fields = Fields(given, "mixture policy")
     fields.check_known(("kind", "policies", "weights"))
-    some = tuple(policy_from_json(one, policies) for one in fields.items("policies", most=MAX_LOTTERY_POLICIES))
-    return Lottery(some, fields.numbers("weights", shortest=len(some), longest=len(some)))
+    some = tuple(policy_from_json(one, policies) for one in fields.items("policies", most=MAX_MIXTURE_POLICIES))
+    return Mixture(some, fields.numbers("weights", shortest=len(some), longest=len(some)))
 
 
 def _object(value: object, *, of: str, known: Mapping[str, object] | None) -> Json:

@@ -18,8 +18,9 @@ from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError, count_of
 from pacbandits.policies.base import PolicyClass, at_stake, check_scores, total
 from pacbandits.policies.finite import sum_by_id, sum_scores
-from pacbandits.records import Contexts, Policy
 from pacbandits.records.columns import comparable
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy
 
 MAX_KINDS = 500  # distinct contexts, each of which may take one argmax call
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
-from pacbandits.records import Contexts, Policy
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy
 
 if TYPE_CHECKING:
     from pacbandits.policies.trees.bins import Bins, Codes

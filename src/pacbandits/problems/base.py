@@ -22,7 +22,7 @@ from pacbandits.records import (
     Chosen,
     Contexts,
     Log,
-    Lottery,
+    Mixture,
     Policy,
     RewardBounds,
     Sampler,
@@ -201,7 +201,7 @@ class Problem:
     def value(self, policy: Chosen) -> float:
         """Return V(π) = Σ_c ν(c) r(c, π(c)), exactly; for a mixture policy, its expected value."""
         chosen = check_chosen(policy)
-        if isinstance(chosen, Lottery):
+        if isinstance(chosen, Mixture):
             return sum(weight * self.value(one) for one, weight in zip(chosen.policies, chosen.weights, strict=True))
         rows = np.arange(len(self.population))
         return float(self.population.weights @ self.mean_rewards[rows, chosen(self.population)])

@@ -66,7 +66,7 @@ def verify_realizable(
     if not _within_span(played, phi):
         return Verdict(("the log has features outside the span of those of the contexts",), None)
     if log.awaited.any():
-        return Verdict(("rewards that are not in have no place in a certificate for linear rewards",), None)
+        return Verdict(("a certificate for linear rewards cannot have pending rewards",), None)
     inside = played @ axes
     parts = [log.rounds == number for number in np.unique(log.rounds)]
     information = np.array([(inside[own] * log.repeats[own, None]).T @ inside[own] for own in parts])

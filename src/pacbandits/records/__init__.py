@@ -6,7 +6,6 @@ from pacbandits.records.log import Log, check_log
 from pacbandits.records.metrics import Guardrail, Metric, Ratio
 from pacbandits.records.policy import (
     Chosen,
-    Lottery,
     Mixture,
     Policy,
     check_chosen,
@@ -22,7 +21,6 @@ __all__ = [
     "Design",
     "Guardrail",
     "Log",
-    "Lottery",
     "Metric",
     "Mixture",
     "Phi",

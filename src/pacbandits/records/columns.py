@@ -284,6 +284,11 @@ def missing_label(labels: Collection[str]) -> str:
     return name
 
 
+def tells_missing(labels: tuple[str, ...]) -> bool:
+    """Return whether the last label stands for missing values."""
+    return len(labels) > 1 and labels[-1] == missing_label(labels[:-1])
+
+
 def label_missing(
     features: FloatArray, categories: tuple[tuple[str, ...] | None, ...]
 ) -> tuple[FloatArray, tuple[tuple[str, ...] | None, ...]]:

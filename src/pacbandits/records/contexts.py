@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats, floats_or_missing, integers, probabilities
 from pacbandits.checks import entries, instance, settle, texts, whole_number
 from pacbandits.errors import InputError, nearest, plain
-from pacbandits.records import parquet
 from pacbandits.records.column_types import leave_out_identifiers, read_written, spread_dates
 from pacbandits.records.columns import (
     ID_COLUMN,
@@ -371,6 +370,8 @@ class Contexts:
 
         features: the feature columns, if not all. without: columns to drop.
         """
+        from pacbandits.records import parquet
+
         with naming(Path(path)):
             source = parquet.read_table(path)
             table, n, cells = source.columns, source.n_rows, CellNames(source.line)
@@ -398,6 +399,8 @@ class Contexts:
 
     def write(self, path: str | Path | IO[bytes]) -> None:
         """Write to Parquet, to a path or an open file, so that `read` returns the same contexts."""
+        from pacbandits.records import parquet
+
         parquet.write(path, self.columns() | {WEIGHT_COLUMN: self.weights})
 
     def columns(self) -> dict[str, object]:

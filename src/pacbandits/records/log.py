@@ -310,7 +310,7 @@ class Log:
             words = f"{ROW} played action {actions[row]}, whose propensity is 0; that cannot be: correct one of them"
             raise RowError(words, row)
         if self.least is not None:
-            least = floats(self.least, name="least propensities", shape=propensities.shape)
+            least = floats(self.least, name="minimum propensities", shape=propensities.shape)
             check_least(least, propensities, actions)
             settle(self, least=least)
         settle(self, remarks=texts(self.remarks, name="remarks"), propensities=propensities, actions=actions)
@@ -520,7 +520,7 @@ class Log:
             reward_range=reward_range,
             units=None if units is None else integers(units, name="units", shape=(n,)),
             known=None if known is None else np.asarray(known),
-            least=None if least is None else floats(least, name="least propensities", shape=(n, None)),
+            least=None if least is None else floats(least, name="minimum propensities", shape=(n, None)),
             metrics=read_metrics(metrics),
             metric_values=None if metric_values is None else np.asarray(metric_values),
         )
@@ -543,7 +543,7 @@ class Log:
         rest: as for `of`.
         """
         n = len(check_contexts(contexts))
-        bounds = floats(least, name="least propensities", shape=(n, None))
+        bounds = floats(least, name="minimum propensities", shape=(n, None))
         own = integers(actions, name="actions", shape=(n,), below=bounds.shape[1])
         propensities = bounds.copy()
         propensities[np.arange(n), own] = floats(played, name="played propensities", shape=(n,))

@@ -89,9 +89,10 @@ def check_names(names: object, *, n_actions: int) -> tuple[str, ...] | None:
     return given
 
 
-# Mixture policies (lotteries between policies), certified when no single policy is.
+# Mixture policies, certified when no single policy is.
 
 
+MIXTURE, FORMER_MIXTURE = "mixture", "lottery"  # the kind in JSON, and that in files of earlier versions
 MAX_WEIGHT_ROUNDING = 1e-9  # of the sum of weights
 
 
@@ -182,13 +183,12 @@ class Mixture:
     def to_json(self) -> dict[str, Any]:
         """Serialise to JSON-compatible values, for `pacbandits.policies.chosen_from_json`."""
         return {
-            "kind": "lottery",  # the name in existing files
+            "kind": MIXTURE,
             "policies": [policy.to_json() for policy in self.policies],
             "weights": list(self.weights),
         }
 
 
-Lottery = Mixture  # deprecated name
 Chosen = Policy | Mixture  # the type of certified policies
 
 

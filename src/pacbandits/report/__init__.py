@@ -7,7 +7,7 @@ from pacbandits.certificate import Claim
 from pacbandits.complexity import Complexity
 from pacbandits.planning import StudyPlan
 from pacbandits.proofs import Proof
-from pacbandits.report.certified import certified_steps, draw_certified
+from pacbandits.report.epsilon_curve import certified_steps, draw_certified
 from pacbandits.report.figures import check_figure_path, draw_complexity
 from pacbandits.report.html import render_notebook
 from pacbandits.report.realizable import draw_realizable, realizable_document

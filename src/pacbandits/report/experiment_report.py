@@ -134,12 +134,12 @@ def _facts(f: Json) -> Iterable[tuple[str, str]]:
         yield "withdrawn", ", ".join(map(one_line, f["withdrawn"]))
 
 
-_REWARDS = (("awaited", "awaited"), ("missed", "that did not come in time"), ("late", "that came too late to count"))
+_REWARDS = (("awaited", "pending"), ("missed", "that did not come in time"), ("late", "that came too late to count"))
 
 
 def _late(rule: Json) -> str:
     if rule["rule"] == "worst case":
-        return "what is not in counts at its worst"
+        return "a pending reward counts at its worst"
     return f"what does not come within {spell_duration(rule['window_seconds'])} counts as {rule['missing']:g}"
 
 
@@ -188,7 +188,7 @@ def _leaves(leaves: Sequence[Json], actions: Sequence[str]) -> Table:
 
 def _health(health: Json) -> Iterable[str]:
     if (awaited := health["awaited_share"]) is not None:
-        yield f"  {awaited:.1%} of rewards are awaited; the least probability of an action was " + show_number(
+        yield f"  {awaited:.1%} of rewards are pending; the minimum probability of an action was " + show_number(
             health["least_propensity"], digits=3
         )
     for check in health["checks"]:

@@ -26,6 +26,11 @@ def show_number(value: float | None, *, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+def show_count(samples: float, *, most: int) -> str:
+    """Return a number of interactions, or "> most" beyond the budget."""
+    return f"{samples:,.0f}" if math.isfinite(samples) else f"> {most:,}"
+
+
 def show_samples(value: float | None) -> str:
     """Return a number of samples, rounded up."""
     if value is None or math.isinf(value):

@@ -16,9 +16,8 @@ from pacbandits.certificate.claim import rounded_down
 from pacbandits.certificate.conventions import has_rounds
 from pacbandits.errors import InputError, count_of
 from pacbandits.planning import Affordable, GainPlan, Quantiles, StudyPlan
-from pacbandits.planning.assumptions import Supposition, Traffic
+from pacbandits.planning.assumptions import RIVALS, Supposition, Traffic
 from pacbandits.planning.sample_sizes import ANALYSES, CERTIFY
-from pacbandits.planning.simulated_trials import RIVALS
 from pacbandits.planning.study_plan import BAND
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.problems.scenarios import IN_WORDS, Outcome, Scenario

@@ -16,7 +16,7 @@ from pacbandits.certificate.claim import rounded_down, rounded_up
 from pacbandits.certificate.worth import Interval, constant_action
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
-from pacbandits.records import Lottery, likeliest
+from pacbandits.records import Mixture, likeliest
 from pacbandits.records.log import Log
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.records.policy import call
@@ -151,7 +151,7 @@ def _rule(s: Summary) -> Iterable[Block]:
         yield tree_block(policy.root, s.actions, [leaf.share for leaf in s.leaves])
     else:
         yield d.Code(s.certificate.words)
-    if isinstance(s.certificate.policy, Lottery):
+    if isinstance(s.certificate.policy, Mixture):
         yield Text("The most likely rule of the mixture; the appendix lists all of them.", "dim")
 
 

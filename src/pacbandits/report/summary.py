@@ -21,7 +21,7 @@ from pacbandits.errors import count_of, one_line, plain
 from pacbandits.logs.raw_log import CLIPPED
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
-from pacbandits.records import Log, Lottery, likeliest
+from pacbandits.records import Log, Mixture, likeliest
 from pacbandits.records.column_types import tells_of_return
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.records.policy import call
@@ -313,7 +313,7 @@ class Summary:
         """Return the recommendation, in the words of what was proven."""
         if self.gain is not None:
             return self._what_is_better(self.gain)
-        if isinstance(self.certificate.policy, Lottery):
+        if isinstance(self.certificate.policy, Mixture):
             count = len(self.certificate.policy.policies)
             return (
                 f"Recommendation: a mixture of {count} similar rules, one of which is drawn for each person; the most "
@@ -334,7 +334,7 @@ class Summary:
     @property
     def policy_words(self) -> str:
         """The recommended policy in a few words."""
-        if isinstance(self.certificate.policy, Lottery):
+        if isinstance(self.certificate.policy, Mixture):
             return "the mixture of rules below"
         return "the rule below" if self.single_action is None else f"{self.single_action} for everyone"
 
@@ -648,7 +648,7 @@ def _overlap(certificate: Certificate, log: Log, names: tuple[str, ...]) -> Mark
 
 def _came_back(certificate: Certificate, log: Log) -> list[Mark]:
     """Return whether units repeat, as far as the log shows, and what that means for the evidence."""
-    title, c = "Did people come back?", certificate
+    title, c = "Are there returning users?", certificate
     if c.units is None:
         return [Mark("yellow", title, one_line(words)) for words in log.assumed if tells_of_return(words)]
     if len(log) == c.units:

@@ -270,10 +270,10 @@ class TrackAndStop(Rival):
 
     def play(self, state: RivalState) -> Play:
         """Return the mixture of policies, in proportion to the plays they lack."""
-        mixture, share = self._lottery(state)
+        mixture, share = self._arm_mixture(state)
         return Play(mixture, details={"arms": len(mixture.arms), "share": share})
 
-    def _lottery(self, state: RivalState) -> tuple[ArmMixture, float]:
+    def _arm_mixture(self, state: RivalState) -> tuple[ArmMixture, float]:
         """Return that mixture, and the best arm's optimal share of plays."""
         tally: ArmTally = state.memory
         k = len(tally.arms)
@@ -290,7 +290,7 @@ class TrackAndStop(Rival):
         """Return the tally after the round, with arms drawn given the actions."""
         tally: ArmTally = state.memory
         # Any mixture with these propensities will do, as it could have been the one that was played.
-        mixture = plan.sampler if isinstance(plan.sampler, ArmMixture) else self._lottery(state)[0]
+        mixture = plan.sampler if isinstance(plan.sampler, ArmMixture) else self._arm_mixture(state)[0]
         plays, sums = mixture.drawn(log, np.random.default_rng([self.seed, plan.round_number]))
         at = np.searchsorted(tally.arms, mixture.arms)
         more, earned = np.zeros(len(tally.arms)), np.zeros(len(tally.arms))

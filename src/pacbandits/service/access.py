@@ -13,7 +13,7 @@ from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from time import monotonic, time_ns
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -21,13 +21,15 @@ from starlette.concurrency import run_in_threadpool
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
 from pacbandits.experiment.database import Database
-from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
-from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import NOTES, header_of
 from pacbandits.service.limits import Bucket, ServiceLimits
 from pacbandits.service.messages import Refusal, sentence_of
-from pacbandits.service.open_experiments import Shelf
+
+if TYPE_CHECKING:
+    from pacbandits.experiment.experiment import Experiment
+    from pacbandits.service.event_log import Journal, Meters
+    from pacbandits.service.open_experiments import Shelf
 
 # API keys; the database stores nothing that grants access.
 #

@@ -21,14 +21,14 @@ from starlette.types import Receive, Scope, Send
 
 from pacbandits.errors import InputError
 from pacbandits.schema import Json
-from pacbandits.service import asking, steering
+from pacbandits.service import assignment_routes, steering
 from pacbandits.service.access import REFRESH_SECONDS, Keys, ProxySignIn, Service, Sessions
-from pacbandits.service.documented import document, errors, operation_id
 from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.gate import UNFORESEEN, Gate
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import HealthAnswer, ReadyAnswer, Refusal, refusal_of
 from pacbandits.service.open_experiments import Shelf
+from pacbandits.service.openapi import document, errors, operation_id
 from pacbandits.service.parts import PartWatch
 from pacbandits.version import __version__
 
@@ -89,7 +89,7 @@ def create_app(
         generate_unique_id_function=operation_id,
     )
     app.state.service = service
-    people = asking.People(service)
+    people = assignment_routes.People(service)
     app.gate = Gate(
         super(Application, app).__call__,
         limits=limits,
@@ -98,7 +98,7 @@ def create_app(
         straight=people.routes(),
         allows=service.keys.allows,
     )
-    app.include_router(asking.router_for(people))
+    app.include_router(assignment_routes.router_for(people))
     app.include_router(steering.router_for(service))
     app.include_router(_health(service))
     if find_spec(DASHBOARD) is not None:

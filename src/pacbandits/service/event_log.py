@@ -7,14 +7,16 @@ import sys
 import threading
 from collections import deque
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from pydantic_core import to_json
 
 from pacbandits.errors import one_line
 from pacbandits.experiment.database import describe_failure
-from pacbandits.service.parts import ServiceParts
+
+if TYPE_CHECKING:
+    from pacbandits.service.parts import ServiceParts
 
 # The server log: one JSON object per line, without feature values and keys.
 

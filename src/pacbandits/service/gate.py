@@ -9,16 +9,19 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter, time_ns
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pacbandits.experiment.extra import tracing
-from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import Refusal, refusal_of
 
+if TYPE_CHECKING:
+    from pacbandits.service.event_log import Journal, Meters
+
 NOTES = "pacbandits.notes"  # fields of a request for the server log; never feature values
-UNFORESEEN = "something went wrong that should not have; the server's journal says where"
+UNFORESEEN = "something went wrong that should not have; the server log says where"
 MAX_DROPPED_BYTES = 2**16
 PREFLIGHT = {  # what a browser may send from the page of another origin, and for how long it may remember that
     "Access-Control-Allow-Methods": "POST",

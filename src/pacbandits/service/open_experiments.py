@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -25,16 +25,24 @@ from starlette.concurrency import run_in_threadpool
 
 from pacbandits.errors import InputError, plain
 from pacbandits.experiment import database as tables
-from pacbandits.experiment import worker
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
-from pacbandits.experiment.database import ClockSkew, Database, UnknownExperiment, read_standing
+from pacbandits.experiment.database import (
+    ENDED_IDLE,
+    WORKER_MODULE,
+    ClockSkew,
+    Database,
+    UnknownExperiment,
+    read_standing,
+)
 from pacbandits.experiment.experiment import Experiment, delete_experiment
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.protocol import check_experiment_name
 from pacbandits.schema import Json
-from pacbandits.service.event_log import Journal, Meters
 from pacbandits.service.limits import ServiceLimits
 from pacbandits.service.messages import UNSEEN_DATABASE, Refusal
+
+if TYPE_CHECKING:
+    from pacbandits.service.event_log import Journal, Meters
 
 # The writer queue of an experiment: waiting requests are written in one transaction, and answered once it is durable.
 #
@@ -250,7 +258,7 @@ class ExportProcess:
         asked = json.dumps({"database": database.full_url, "name": name, "path": str(path)}) + "\n"
         with self._lock:
             answer, code = self._ask(asked)
-            if code == worker.ENDED_IDLE:  # at this very moment
+            if code == ENDED_IDLE:  # at this very moment
                 answer, code = self._ask(asked)
         if code is not None:
             raise RuntimeError(f"the process that exports has ended with code {code}")
@@ -276,7 +284,7 @@ class ExportProcess:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", worker.__name__, "--exports"],
+                [sys.executable, "-m", WORKER_MODULE, "--exports"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

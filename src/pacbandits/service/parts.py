@@ -15,11 +15,10 @@ from time import monotonic
 from sqlalchemy.exc import SQLAlchemyError
 
 from pacbandits.experiment import database as tables
-from pacbandits.experiment.database import ClockSkew, Database, reason_of
+from pacbandits.experiment.database import ClockSkew, Database, beat, heartbeats, reason_of
 from pacbandits.experiment.extra import sqlalchemy as sa
 from pacbandits.experiment.store import COLLECTING
 from pacbandits.experiment.webhooks import count_deliveries
-from pacbandits.experiment.worker import beat, heartbeats
 
 KEEP_SECONDS = 2.0  # between two looks at the parts, however often they are asked for
 MIN_FREE_BYTES = 2**24  # beside an SQLite file

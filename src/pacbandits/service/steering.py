@@ -18,7 +18,6 @@ from pacbandits.experiment.experiment import Experiment
 from pacbandits.experiment.protocol import read_duration
 from pacbandits.schema import Json, json_text
 from pacbandits.service.access import ADMIN, SCOPES, Grant, Service, parse
-from pacbandits.service.documented import READING, STEERING, body, errors
 from pacbandits.service.messages import (
     AdminKeyAsk,
     CreatedAnswer,
@@ -37,6 +36,7 @@ from pacbandits.service.messages import (
     StatusAnswer,
     Withdrawal,
 )
+from pacbandits.service.openapi import READING, STEERING, body, errors
 
 PARQUET = "application/vnd.apache.parquet"
 _EXPERIMENT, _DELETION = TypeAdapter(ExperimentAsk), TypeAdapter(Deletion)

@@ -132,7 +132,7 @@ class Run(Displayed):
 
     def figure(self, against: Run | None = None) -> Any:
         """Draw the certified ε by number of samples, and that of another run, as a matplotlib figure."""
-        report = import_module("pacbandits.report.certified")
+        report = import_module("pacbandits.report.epsilon_curve")
         return report.certified_figure(report.Comparison(self, against))
 
     def to_json(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Ledger
-from pacbandits.certificate.certificate import MAX_STAKE
+from pacbandits.certificate.conventions import MAX_STAKE
 from pacbandits.checks import number, positive, settle
 from pacbandits.confidence import best_threshold, certificate_threshold
 from pacbandits.design import (
@@ -558,7 +558,7 @@ class Coda(Trial):
         *,
         pilot: Pilot = 0,
         growth: Growth = DEFAULT_GROWTH,
-        answer: Wanted = "lottery",
+        answer: Wanted = "mixture",
         floor: Annotated[
             float, About("the least probability of an action, as a share of uniform exploration", least=0, most=1)
         ] = DEFAULT_FLOOR_SHARE,
@@ -669,7 +669,7 @@ class Uniform(Trial):
 
     @classmethod
     def made_for(
-        cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH, answer: Wanted = "lottery"
+        cls, setting: Setting, *, pilot: Pilot = 0, growth: Growth = DEFAULT_GROWTH, answer: Wanted = "mixture"
     ) -> Uniform:
         """Return the trial for this setting."""
         return cls(

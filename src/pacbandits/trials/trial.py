@@ -25,10 +25,11 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate import Bets, Certificate, Evidence, Leaders, Ledger, make_certificate, worth_leading
-from pacbandits.certificate.certificate import MAX_STAKE, Candidate, CountedPilot, Improvement
+from pacbandits.certificate.certificate import Candidate, CountedPilot, Improvement
 from pacbandits.certificate.certify import Request, certify_survey, improve_by_rounds
 from pacbandits.certificate.choosing import makes_way
-from pacbandits.certificate.leaders import LOTTERY_MOVING, SINGLE_MOVING
+from pacbandits.certificate.conventions import MAX_STAKE
+from pacbandits.certificate.leaders import MIXTURE_MOVING, SINGLE_MOVING
 from pacbandits.certificate.learning import LearntClass
 from pacbandits.certificate.survey import LogInMemory
 from pacbandits.certificate.worth import constant_action
@@ -183,8 +184,11 @@ MIN_PILOT_SAMPLES, PILOT_SAMPLES_PER_ACTION = 200, 50
 
 Pilot = Annotated[int, About("the size of the first round; 0: 50 an action, or 200", least=0)]
 Growth = Annotated[float, About("the largest round, as a share of what was seen", above=0)]
-AnswerKind = Literal["lottery", "single"]
-Wanted = Annotated[AnswerKind, About("a lottery between policies where that is proven sooner, or a single one")]
+AnswerKind = Literal["mixture", "single"]
+Wanted = Annotated[
+    AnswerKind,
+    About("a mixture policy where that is proven sooner, or a single policy", former=(("lottery", "mixture"),)),
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +351,7 @@ class Trial(ABC):
         first = policies.argmax(contexts, np.zeros((len(contexts), policies.n_actions)))
         model = default_model(contexts) if self.model is None else self.model
         led = self.epsilon > 0 and worth_leading(policies)
-        leaders = Leaders(moving=SINGLE_MOVING if self.single else LOTTERY_MOVING) if led else None
+        leaders = Leaders(moving=SINGLE_MOVING if self.single else MIXTURE_MOVING) if led else None
         finished = self.epsilon >= 1 and self.improve_on is None
         return TrialState(policies, contexts, first, oracle_calls=1, finished=finished, model=model, leaders=leaders)
 

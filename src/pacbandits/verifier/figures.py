@@ -16,12 +16,12 @@ from pacbandits.arrays import FloatArray, as_read
 from pacbandits.certificate.certificate import Certificate, leaders_to_json
 from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
-from pacbandits.certificate.leaders import MIN_LOTTERY_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
+from pacbandits.certificate.leaders import MIN_MIXTURE_WEIGHT, NOBODY, START_GROWTH_FACTOR, Leaders
 from pacbandits.confidence import LEADERS_PART, UNION_PART, UNSEEN_PART, recommended_part, start_part
 from pacbandits.errors import count_of
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import digest_class
-from pacbandits.records import Contexts, Lottery, Policy, parts_of
+from pacbandits.records import Contexts, Mixture, Policy, parts_of
 from pacbandits.records.row_order import COUNTED, says
 
 WEALTH_ROUNDING = 1e-6  # tolerance of a recomputed log-wealth, in nats, or relative to a larger one
@@ -234,33 +234,33 @@ def wrong_value(c: Certificate, value: float, *, needed: float, rounding: float 
     return faults
 
 
-def lottery_of(book: LeaderBook) -> tuple[list[int], FloatArray, float]:
+def mixture_of(book: LeaderBook) -> tuple[list[int], FloatArray, float]:
     """Return the numbers of the leaders that the final weights keep, their weights, and the slack that it costs."""
     single, shares = book.leaders.single, book.shares
-    kept = [int(shares.argmax())] if single else np.flatnonzero(shares >= MIN_LOTTERY_WEIGHT).tolist()
+    kept = [int(shares.argmax())] if single else np.flatnonzero(shares >= MIN_MIXTURE_WEIGHT).tolist()
     slack = max(shares[kept].sum() - 1.0, 0.0) + np.delete(shares, kept).clip(min=0.0).sum()
     return kept, shares[kept] / shares[kept].sum(), float(slack)
 
 
-def wrong_lottery(c: Certificate, book: LeaderBook) -> list[str]:
+def wrong_mixture(c: Certificate, book: LeaderBook) -> list[str]:
     """Return faults if the certified policy or the slack does not follow from the leaders' weights."""
     if c.leaders is None:
-        single = not isinstance(c.policy, Lottery) and c.slack == 0
+        single = not isinstance(c.policy, Mixture) and c.slack == 0
         return [] if single else ["a certificate without leaders is of a single policy, without slack"]
     if not book.shares.any():
-        nothing = c.slack == 0 and not isinstance(c.policy, Lottery)
-        return [] if nothing else ["nobody has led, and a lottery is claimed"]
-    kept, owed, slack = lottery_of(book)
+        nothing = c.slack == 0 and not isinstance(c.policy, Mixture)
+        return [] if nothing else ["no policy has led, and a mixture policy is claimed"]
+    kept, owed, slack = mixture_of(book)
     faults: list[str] = []
     if not abs(slack - c.slack) <= 1e-9:
         faults.append(f"the slack is {slack:.6g}, not {c.slack:.6g}")
-    weights = c.policy.weights if isinstance(c.policy, Lottery) else (1.0,)
+    weights = c.policy.weights if isinstance(c.policy, Mixture) else (1.0,)
     drawn = parts_of(c.policy)
     right = len(drawn) == len(kept) and all(
         same_policy(one, c.leaders.policies[j]) for one, j in zip(drawn, kept, strict=True)
     )
     if not right or not np.allclose(weights, owed, rtol=0, atol=1e-9):
-        faults.append("what is certified is not the lottery that the leaders of the rounds came to")
+        faults.append("the certified policy is not the mixture of the leaders of the rounds")
     return faults
 
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.certificate.certificate import (
-    CAP_SHARE,
-    MAX_STAKE,
     MIN_DENOMINATOR,
     ONE_ACTION,
     RULE,
@@ -25,7 +23,9 @@ from pacbandits.certificate.certificate import (
     GuardedMetric,
 )
 from pacbandits.certificate.conventions import (
+    CAP_SHARE,
     EXPERT_STAKES,
+    MAX_STAKE,
     TUNED_MULTIPLIERS,
     TUNED_SHARES,
     TUNING_SHARE,
@@ -36,7 +36,7 @@ from pacbandits.errors import InputError, plain
 from pacbandits.policies.base import PolicyClass
 from pacbandits.records import Log, Ratio, parts_of
 from pacbandits.records.metrics import find_metric
-from pacbandits.verifier.figures import LeaderBook, keep_weights, lottery_of, near, same_policy
+from pacbandits.verifier.figures import LeaderBook, keep_weights, mixture_of, near, same_policy
 from pacbandits.verifier.order import weights_of
 
 MAX_GAIN_ROUNDING = 1e-7  # of a gain, for rewards in [0, 1]
@@ -372,7 +372,7 @@ def wrong_end(one: Candidate, book: LeaderBook) -> tuple[list[str], float]:
     """Return faults if a candidate's policy is not what its leaders came to; and the slack of its value."""
     if not book.shares.any():
         return [f"no leader of the {one.name} has any weight"], 0.0
-    kept, weights, _ = lottery_of(book)
+    kept, weights, _ = mixture_of(book)
     drawn = parts_of(one.policy)
     own = getattr(one.policy, "weights", (1.0,))
     alike = len(drawn) == len(kept) and all(

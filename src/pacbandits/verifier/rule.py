@@ -19,9 +19,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
-from pacbandits.certificate.certificate import CAP_SHARE, MODEL_GIVEN, RULE, Certificate
+from pacbandits.certificate.certificate import MODEL_GIVEN, RULE, Certificate
 from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.conventions import (
+    CAP_SHARE,
     DOUBT_STANDARD_ERRORS,
     EXPERT_STAKES,
     FIRST_BLOCK_ROWS,
@@ -34,7 +35,7 @@ from pacbandits.certificate.conventions import (
     MIN_CLEAR_ADVANTAGE_EPSILONS,
     MIN_CLEAR_ADVANTAGE_STANDARD_ERRORS,
 )
-from pacbandits.certificate.leaders import LOTTERY_MOVING, NOBODY, SINGLE_MOVING, Leaders
+from pacbandits.certificate.leaders import MIXTURE_MOVING, NOBODY, SINGLE_MOVING, Leaders
 from pacbandits.certificate.learning_record import (
     MAX_SPEC_CHARACTERS,
     MIN_LEARNING_INTERACTIONS,
@@ -235,11 +236,11 @@ def _wrong_choices(c: Certificate, rows: VerifiedRows, policies: PolicyClass, *,
         yield "leaders are for large classes on logs with rounds, and for these always"
     listed = () if c.leaders is None else (c.leaders,)
     for told in listed if c.improvement is None else (one.leaders for one in c.improvement.candidates):
-        if told.moving not in ((LOTTERY_MOVING,) if c.shuffled else (LOTTERY_MOVING, SINGLE_MOVING)):
+        if told.moving not in ((MIXTURE_MOVING,) if c.shuffled else (MIXTURE_MOVING, SINGLE_MOVING)):
             yield "the weight that moves between leaders is not what certify fixes in advance"
         if told.settled != rows.settling_round(c.bets.spared):
             yield "the round from which on the leader stays is not the one that certify fixes in advance"
-        if c.improvement is not None and (told.start != 0 or told.moving != LOTTERY_MOVING):
+        if c.improvement is not None and (told.start != 0 or told.moving != MIXTURE_MOVING):
             yield "the proof of a gain starts with the first leader, and is not for a single policy"
         if told.sizes != rows.sizes:
             yield "the sizes of rounds are not those that certify plans with"

@@ -127,7 +127,7 @@ class LargeLog:
         told = source if log is None else log
         if log is not None:
             if log.units is not None or log.known is not None or log.contexts.phi is not None:
-                raise InputError("people who come back, late rewards and features of actions need all rows in memory")
+                raise InputError("returning users, late rewards and features of actions need all rows in memory")
             labels, which = np.unique(log.rounds, return_inverse=True)
             in_round = np.bincount(which, weights=log.repeats)
             same = says(log.remarks, BY_BLOCK) or (log.propensities == log.propensities[0]).all()

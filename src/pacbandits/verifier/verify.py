@@ -37,7 +37,7 @@ from pacbandits.verifier.figures import (
     near,
     needed_wealth,
     stakes_too_much,
-    wrong_lottery,
+    wrong_mixture,
     wrong_value,
 )
 from pacbandits.verifier.gains import GainRows, centres_of, wrong_gains
@@ -230,7 +230,7 @@ def _figures(
     if own_rule and not all(belongs(policy, early.contexts, policies) for policy in parts_of(c.policy)):
         return Verdict(("the certified policy is not one of the class",), None), None
     needed, book = needed_wealth(c, policies, counts), keep_book(c, counts)
-    faults = [*stakes_too_much(c, book), *wrong_lottery(c, book)]
+    faults = [*stakes_too_much(c, book), *wrong_mixture(c, book)]
     if faults:
         return Verdict(tuple(faults), None), None
     made = model_from_json(c.model) if model is None else check_model(model)

@@ -133,7 +133,7 @@ def test_what_needs_all_rows_at_once_is_refused_in_a_sentence():
     refused("DeepTrees", log, "trees:depth=3")
     refused("searched with all rows at once", log, Linear.learn(log.contexts.take([0, 1, 2]), n_actions=3, levels=1))
     refused("searched with all rows at once", log, "trees:costs=0/0.5/1,budget=1", contexts=log.contexts)
-    refused("people come back", replace(log, units=np.arange(len(log)) // 2))
+    refused("returning users", replace(log, units=np.arange(len(log)) // 2))
     late = replace(log, rounds=np.arange(len(log)) // 100, known=np.arange(len(log)) // 100 + 1)
     refused("rewards came late", late)
     phi = Contexts.of(np.zeros((400, 0)), phi=np.zeros((400, 3, 1)))

@@ -16,7 +16,7 @@ from pacbandits.certificate.summed.cost import (
     foretell_engine,
     tree_work,
 )
-from pacbandits.certificate.summed.front import as_engine_reads
+from pacbandits.certificate.summed.survey import as_engine_reads
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
 from pacbandits.logs.data_set import open_set

@@ -9,8 +9,7 @@ import pytest
 
 from logs.set_cases import same
 from pacbandits.certificate.summed.arrangement import in_rows, in_shuffled_rows
-from pacbandits.certificate.summed.front import in_memory
-from pacbandits.certificate.summed.survey import EarlyPlaces, EverySo, gather
+from pacbandits.certificate.summed.survey import EarlyPlaces, EverySo, gather, in_memory
 from pacbandits.engines import ROWS_PER_BLOCK, LogSource
 from pacbandits.logs.data_set import open_set
 from pacbandits.rewards.base import scrambled

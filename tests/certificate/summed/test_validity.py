@@ -29,7 +29,7 @@ def drawn(n, seed, *, order):
 
 
 def gap_of(policy, best):
-    """By how much a policy, or a lottery, is worse than the best of its class."""
+    """By how much a policy, or a mixture, is worse than the best of its class."""
     cells = Contexts.of(CELLS, names=["a", "b"], ids=np.arange(4))
     weights = getattr(policy, "weights", (1.0,))
     value = sum(w * MEANS[np.arange(4), one(cells)].mean() for w, one in zip(weights, parts_of(policy), strict=True))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
-from pacbandits.certificate.certificate import Bets
 from pacbandits.certificate.certify import evaluate, measure_worth
+from pacbandits.certificate.conventions import Bets
 from pacbandits.certificate.intervals import REST_BITS, add_whole
 from pacbandits.certificate.stakes import Stakes
 from pacbandits.certificate.summed.survey import survey
@@ -18,7 +18,7 @@ from pacbandits.compiled import using_cores
 from pacbandits.engines import LogSource
 from pacbandits.errors import InputError
 from pacbandits.logs.data_set import open_set
-from pacbandits.records import Lottery, parts_of
+from pacbandits.records import Mixture, parts_of
 from tests.certificate.summed.cases import (
     KINDS,
     QUICK,
@@ -53,7 +53,7 @@ def test_a_policy_is_worth_what_it_is_in_memory(name):
     rng = np.random.default_rng(0)
     policies = kind.policies() if not isinstance(kind.policies(), str) else fixed_trees(2)
     one, two = (policies.argmax(log.contexts, rng.normal(size=(len(log), 3))) for _ in range(2))
-    policy = Lottery((one, two), (0.25, 0.75)) if "rounds" in name else one
+    policy = Mixture((one, two), (0.25, 0.75)) if "rounds" in name else one
     mine = evaluate(log, policy, engine="threads", **asked, **QUICK)
     theirs = evaluate(log, policy, **asked, **QUICK)
     close(mine.value, theirs.value)

@@ -89,8 +89,8 @@ def test_it_can_do_what_the_class_can_but_for_a_frontier() -> None:
     again = class_from_json(json.loads(json.dumps(policies.to_json())))
     assert digest_class(again) == digest_class(policies)
     assert again.argmax(known, scores) == policies.argmax(known, scores)
-    lottery = pb.Lottery((TreePolicy(0, 3), TreePolicy(1, 3)), (0.75, 0.25))
-    assert policies.mean_cost(lottery, known) == pytest.approx(0.25)
+    mixture = pb.Mixture((TreePolicy(0, 3), TreePolicy(1, 3)), (0.75, 0.25))
+    assert policies.mean_cost(mixture, known) == pytest.approx(0.25)
 
 
 def test_of_a_list_the_dear_ones_are_left_out() -> None:

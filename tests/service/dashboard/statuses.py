@@ -290,7 +290,7 @@ def alarmed(name="search ranking"):
 
 
 def mixed(name="gift cards"):
-    """Proven of a lottery between rules, at a look before the last."""
+    """Proven of a mixture of rules, as databases of earlier versions name it, at a look before the last."""
     status = collecting(name, looks=12)
     single = {"kind": "tree", "n_actions": 3, "root": {"action": 1}}
     status["policy"] = {"kind": "lottery", "policies": [single, copy.deepcopy(TREE)], "weights": [0.3, 0.7]}

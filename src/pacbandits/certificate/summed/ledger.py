@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
-from pacbandits.certificate.intervals import MAX_WHOLE
-from pacbandits.certificate.ledger import Against, AnyAgainst, LedgerRows, add_gaps, add_log_wealth
+from pacbandits.certificate.ledger import MAX_WHOLE, Against, AnyAgainst, LedgerRows, add_gaps, add_log_wealth
 from pacbandits.certificate.summed.arrangement import Arrangement
 from pacbandits.certificate.summed.limits import LIMITS
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums

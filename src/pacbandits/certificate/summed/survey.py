@@ -29,6 +29,7 @@ from pacbandits.certificate.summed.arrangement import (
     in_shuffled_rows,
     in_two,
 )
+from pacbandits.certificate.summed.cost import check_rows_fit
 from pacbandits.certificate.summed.leading import Leading
 from pacbandits.certificate.summed.ledger import ScoreSetting, SummedLedger, make_setting
 from pacbandits.certificate.summed.limits import LIMITS, RowLimits
@@ -37,7 +38,8 @@ from pacbandits.certificate.survey import LaidOut
 from pacbandits.certificate.worth import Decided
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, LogSource, Source, Sums
 from pacbandits.engines.base import ask_together, count_blocks, source_of_metric
-from pacbandits.engines.local import CONTENT_DIGEST, BlockDigests, whole_digest
+from pacbandits.engines.local import CONTENT_DIGEST, BlockDigests, Local, whole_digest
+from pacbandits.engines.registry import STREAM, THREADS
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.registry import learns
@@ -163,7 +165,7 @@ def can_be_streamed(log: Log) -> bool:
 
 def _of_log(log: Log) -> Facts:
     if not can_be_streamed(log):
-        what = "rewards came late" if log.known is not None else "people come back"
+        what = "rewards came late" if log.known is not None else "the log has returning users"
         what = "the rows of blocks were counted" if says(log.remarks, COUNTED) else what
         what = "contexts have features for each action" if log.contexts.phi is not None else what
         raise InputError(f"{what}, which needs all rows at once; certify in memory, without --engine")
@@ -633,3 +635,29 @@ def lay_out(
         return found[0]
 
     return LaidOut(ledger, leaders, favourite)
+
+
+# Whether a log is certified by sums over its rows, and the source of its rows.
+
+
+def in_memory(source: Source) -> Log:
+    """Return all rows of a source as a log."""
+    if isinstance(source, LogSource):
+        return source.log
+    everything, head = EverySo(1, source.n_rows), first_block(source)
+    return gather(source, (everything,), engine=Local(STREAM), head=head, what="reading")[0]
+
+
+def as_engine_reads(source: Source, engine: str) -> Source:
+    """Return the source, with its rows in memory if the engine is `threads`; raise InputError if they do not fit."""
+    if engine == THREADS and not isinstance(source, LogSource):
+        check_rows_fit(source)
+    return LogSource(in_memory(source)) if engine == THREADS else source
+
+
+def is_large(log: Log) -> bool:
+    """Return whether a log in memory is certified by sums by default: it is large, and sums over rows suffice for it.
+
+    A class that needs all rows at once, or ε = 0, is certified as for small logs.
+    """
+    return len(log) > LIMITS.early and can_be_streamed(log)

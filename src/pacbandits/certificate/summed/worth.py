@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate.certificate import CAP_SHARE
+from pacbandits.certificate.conventions import CAP_SHARE
 from pacbandits.certificate.intervals import (
     GROUP_ROWS,
     MAX_FACTOR,
-    MAX_WHOLE,
     MIN_FACTOR,
     REST_BITS,
     add_all_bounds,
     add_all_scores,
     rounding_of,
 )
+from pacbandits.certificate.ledger import MAX_WHOLE
 from pacbandits.certificate.stakes import ExpertWealth, Stakes
 from pacbandits.certificate.summed.ledger import (
     ScoreSetting,

@@ -22,8 +22,8 @@ from pacbandits.policies.features.maps import (
     for_kernels,
     is_blocks,
 )
-from pacbandits.records import Contexts, Phi, check_contexts
 from pacbandits.records.columns import present_numbers
+from pacbandits.records.contexts import Contexts, Phi, check_contexts
 from pacbandits.schema import Fields, whole_number
 
 # Encoders of context features as columns of a linear model: numbers standardised, labels as 0/1 indicators.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores, plain_if_few
-from pacbandits.policies.decisions import Term
-from pacbandits.records import Contexts
+from pacbandits.records.contexts import Contexts
+
+if TYPE_CHECKING:
+    from pacbandits.policies.decisions import Term
 
 # φ of rows in two forms, crossed and dense.
 #

@@ -21,8 +21,8 @@ from pacbandits.arrays import FloatArray, IntArray, floats, integers
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.finite import sum_by_id
 from pacbandits.policies.trees.tree_policy import AtMost, Is, Node, TreePolicy, branch
-from pacbandits.records import Contexts
 from pacbandits.records.columns import present_numbers
+from pacbandits.records.contexts import Contexts
 
 # Encoding of contexts as the numeric features of an estimator.
 

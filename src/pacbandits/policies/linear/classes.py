@@ -33,7 +33,8 @@ from pacbandits.policies.linear.enumeration import Turns, count_directions, dire
 from pacbandits.policies.linear.milp import Solved, count_binaries, solve
 from pacbandits.policies.linear.policy import DistinctRows, LinearPolicy, Table, act, act_all, one_map, rows_of
 from pacbandits.policies.linear.search import Ground, climbing_work, kicks_for, sampled_rows
-from pacbandits.records import Contexts, Policy, check_contexts
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.policy import Policy
 from pacbandits.schema import Fields
 
 # Search costs of linear policies: rows climbed on, or policies × rows evaluated.

@@ -21,7 +21,7 @@ from pacbandits.policies.features import CompactMap, FeatureMap, FeatureRows, Pl
 from pacbandits.policies.features.crossed import largest_in_words
 from pacbandits.policies.features.maps import for_kernels
 from pacbandits.policies.finite import sum_by_id
-from pacbandits.records import Contexts
+from pacbandits.records.contexts import Contexts
 from pacbandits.schema import MAX_WHOLE_NUMBER, Fields
 
 # Actions of linear policies: φ of the distinct rows among contexts, and actions of many policies at once.

@@ -17,8 +17,9 @@ from pacbandits.checks import whole_number
 from pacbandits.compiled import kernel
 from pacbandits.errors import InputError, plain
 from pacbandits.policies.trees.tree_policy import AtMost, Is, IsMissing, Node, Test, TreePolicy
-from pacbandits.records import Contexts, Policy, check_contexts
 from pacbandits.records.column_types import say_number
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.policy import Policy
 from pacbandits.schema import MAX_ITEMS, Fields, items
 
 DEFAULT_BINS = 32

@@ -23,10 +23,15 @@ from pacbandits.policies.trees.frontier import (
     front_by_bins,
     front_by_pairs,
 )
-from pacbandits.policies.trees.histograms import STRETCH_ROWS, SmallestLeaf, TreeLimits, mirror
-from pacbandits.policies.trees.search import (
+from pacbandits.policies.trees.histograms import (
     ALL_SPLITS,
+    STRETCH_ROWS,
     TREE_TIE_SHARE,
+    SmallestLeaf,
+    TreeLimits,
+    mirror,
+)
+from pacbandits.policies.trees.search import (
     DeepSearch,
     Effort,
     best_by_bins,
@@ -34,7 +39,8 @@ from pacbandits.policies.trees.search import (
     best_tree,
 )
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, leaf_numbers, leaves, simplest_tree
-from pacbandits.records import Contexts, Policy
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy
 
 # Search costs of trees: rows summed by pairs of features, and pairs of splits evaluated.
 #

@@ -1,22 +1,23 @@
-"""Constrained trees: excluded actions by region, budgets, and trees by name and from JSON."""
+"""Constrained trees: excluded actions by region, budgets (also of lists), and trees by name and from JSON."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pacbandits.arrays import BoolArray, FloatArray, floats
 from pacbandits.checks import instance, number, whole_number
-from pacbandits.errors import InputError, nearest, plain
+from pacbandits.errors import InputError, plain
 from pacbandits.options import About
 from pacbandits.policies.base import Frontier, PolicyClass, SearchCost, check_class, check_scores, policy_class
+from pacbandits.policies.constraints import BAR_FORM, CONDITION
+from pacbandits.policies.finite import Finite, sum_scores
 from pacbandits.policies.trees.bins import Bins, KnownContexts, LabelBins, NumberBins
 from pacbandits.policies.trees.classes import BinnedTrees, DeepTrees, Trees
 from pacbandits.policies.trees.histograms import SmallestLeaf
@@ -31,16 +32,14 @@ from pacbandits.policies.trees.tree_policy import (
     branch,
     read_test,
 )
-from pacbandits.records import Chosen, Contexts, Lottery, Policy, parts_of
-from pacbandits.records.policy import call
+from pacbandits.records.contexts import Contexts, check_contexts
+from pacbandits.records.policy import Chosen, Mixture, Policy, call, parts_of
 from pacbandits.schema import Fields
 
 # Excluded regions: where an action must not be taken, by one feature; in words, in JSON and in a spec.
 
 
 MAX_BARS = 20  # so that a tree with all of them grafted on nests no deeper than files may
-BAR_FORM = "write 'action: feature <= number', with <= or >, or 'action: feature = label', with = or !="
-_CONDITION = re.compile(r"(.+?)\s*(<=|>=|!=|==|<|>|=)\s*(.+)", re.DOTALL)
 
 Path = tuple[tuple[Test, bool], ...]
 
@@ -83,28 +82,6 @@ class ExcludedRegion:
         return cls(given.whole_number("action"), test, given.flag("holds"))
 
 
-def spell_bar(action: int, condition: str) -> str:
-    """Return an action and a condition such as `age <= 25` in the form used in a spec."""
-    found = _CONDITION.fullmatch(condition.strip())
-    if found is None or found[2] in ("<", ">="):
-        raise InputError(f"--never '{plain(condition)}' has no condition; {BAR_FORM}")
-    sign = "=" if found[2] == "==" else found[2]
-    return f"{action}:{quote(found[1], safe='')}{sign}{quote(found[3], safe='')}"
-
-
-def check_label(words: str, contexts: Contexts) -> None:
-    """Raise InputError if an exclusion names a label that a category of these contexts does not have."""
-    found = _CONDITION.fullmatch(words.rpartition(":")[2].strip())
-    if found is None or found[2] not in ("=", "==", "!=") or found[1] not in contexts.names:
-        return
-    labels = contexts.categories[contexts.names.index(found[1])]
-    if labels is not None and found[3] not in labels:
-        raise InputError(
-            f"--never '{plain(words)}' names '{plain(found[3])}', which is not a label of "
-            f"'{plain(found[1])}'{nearest(found[3], labels)}"
-        )
-
-
 def read_bars(words: str, contexts: Contexts, *, n_actions: int) -> tuple[ExcludedRegion, ...]:
     """Read exclusions from a spec, separated by semicolons: `2:age<=25;1:country=DE`."""
     return tuple(_read_bar(one, contexts, n_actions=n_actions) for one in words.split(";"))
@@ -112,7 +89,7 @@ def read_bars(words: str, contexts: Contexts, *, n_actions: int) -> tuple[Exclud
 
 def _read_bar(words: str, contexts: Contexts, *, n_actions: int) -> ExcludedRegion:
     action, _, condition = words.partition(":")
-    found = _CONDITION.fullmatch(condition.strip())
+    found = CONDITION.fullmatch(condition.strip())
     if not action.strip().isdecimal() or int(action) >= n_actions or found is None or found[2] in ("<", ">="):
         raise InputError(
             f"'{plain(words)}' excludes none of the actions 0 to {n_actions - 1}; write 1:age<=25 or "
@@ -394,7 +371,7 @@ class WithinBudget(PolicyClass):
 
     def mean_cost(self, chosen: Chosen, contexts: Contexts) -> float:
         """Return the weighted mean cost of a policy over contexts; for a mixture policy, the expected cost."""
-        shares = chosen.weights if isinstance(chosen, Lottery) else (1.0,)
+        shares = chosen.weights if isinstance(chosen, Mixture) else (1.0,)
         each = (float(contexts.weights @ self.costs[policy(contexts)]) for policy in parts_of(chosen))
         return sum(share * cost for share, cost in zip(shares, each, strict=True))
 
@@ -527,7 +504,7 @@ def describe_restricted(given: Mapping[str, str], contexts: int) -> str:
         "budget": f"{shares} of the {contexts:,} contexts that were known"
         if shares
         else f"cost at most {{}} on average over the {contexts:,} contexts that were known",
-        "never": "take no action where it is barred",
+        "never": "take no action where it is excluded",
         "leaf": f"hold a share of {{}} or more of the {contexts:,} known contexts in every leaf",
     }
     words = [sentence.format(plain(given[name])) for name, sentence in said.items() if name in given]
@@ -591,3 +568,45 @@ def affordable_from_json(value: dict[str, Any]) -> WithinBudget:
     known = KnownContexts.from_json(given.fields("known", of="known contexts"))
     able = _check_exact(whole, depth=whole.depth, what="a budget")
     return WithinBudget(able, known=known, costs=given.numbers("costs"), budget=given.number("budget"))
+
+
+# Budgets on any class that supports them.
+
+
+def within_budget(policies: PolicyClass, contexts: Contexts, *, costs: ArrayLike, budget: float) -> PolicyClass:
+    """Return the policies of a class whose mean cost is within a budget.
+
+    policies: trees of depth 0, 1 or 2, or a list (`Finite`).
+    contexts: the contexts, with weights, over which the mean is taken; fixed before the log was seen.
+    costs (A,): the cost of each action.
+    budget: the largest mean cost.
+
+    >>> import pacbandits as pb
+    >>> people = pb.Contexts.of([[20], [30], [40], [50]], names=["age"])
+    >>> trees = pb.Trees.learn(people, n_actions=2, depth=1)
+    >>> affordable = pb.within_budget(trees, people, costs=[0, 1], budget=0.25)  # treat a quarter of them
+    >>> print(affordable.argmax(people, [[0, 1], [0, 1], [0, 1], [0, 3]]).describe())
+    if age ≤ 45: action 0
+    else: action 1
+
+    Raises:
+        InputError: When even the cheapest policy costs more, or the class cannot be searched within a budget.
+    """
+    policies = check_class(policies)
+    check_contexts(contexts)
+    if policies.searches_budgets:
+        return WithinBudget(policies, known=policies.know(contexts), costs=costs, budget=budget)
+    if not isinstance(policies, Finite):
+        raise InputError(
+            f"{policies.type_name} cannot be searched within a budget; take trees of depth 0, 1 or 2, or a list "
+            "of policies (Finite)"
+        )
+    prices = floats(costs, name="costs", shape=(policies.n_actions,))
+    most = number(budget, name="budget")
+    table = np.ascontiguousarray(policies.actions(contexts))
+    each = sum_scores(table, np.ascontiguousarray(contexts.weights[:, None] * prices))
+    kept = np.flatnonzero(each <= most + BUDGET_ROUNDING * max(1.0, float(np.abs(prices).max())))
+    if len(kept) == 0:
+        raise too_dear(most, float(each.min()))
+    names = None if policies.names is None else [policies.names[i] for i in kept]
+    return Finite(policies.table[kept], n_actions=policies.n_actions, names=names)

@@ -10,8 +10,17 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel, over_cores
 from pacbandits.policies.base import Frontier, RisingValue
 from pacbandits.policies.trees.bins import Bins, Codes
-from pacbandits.policies.trees.histograms import Histograms, PairSums, SmallestLeaf, TreeLimits, each, sum_one
-from pacbandits.policies.trees.search import ALL_BELOW, ALL_SPLITS, TREE_TIE_SHARE
+from pacbandits.policies.trees.histograms import (
+    ALL_BELOW,
+    ALL_SPLITS,
+    TREE_TIE_SHARE,
+    Histograms,
+    PairSums,
+    SmallestLeaf,
+    TreeLimits,
+    each,
+    sum_one,
+)
 from pacbandits.policies.trees.side_fronts import (
     Couples,
     SideFronts,

@@ -18,6 +18,12 @@ from pacbandits.policies.trees.tree_policy import Node
 from pacbandits.progress import count_aloud
 from pacbandits.schema import Fields
 
+# Values this close, relative to the sum of all |scores|, count as equal: sums differ by as much in rounding.
+TREE_TIE_SHARE = 1e-12
+# Masks for "every split is allowed": on a side, and below each root.
+ALL_SPLITS: BoolArray = np.empty(0, dtype=np.bool_)
+ALL_BELOW: BoolArray = np.empty((0, 0, 0), dtype=np.bool_)
+
 # The two sides of a root, from one split to the next.
 
 

@@ -13,10 +13,10 @@ from pacbandits.engines.cuda.card import cupy
 from pacbandits.engines.cuda.engine import Parts, Stretch, Wanted
 from pacbandits.engines.cuda.pair_sums import Arranged, add_pair_sums, arrange, code_stride, mirror
 from pacbandits.policies.trees.bins import MOST_BINS, Bins
-from pacbandits.policies.trees.histograms import side_totals
-from pacbandits.policies.trees.search import ALL_SPLITS, TREE_TIE_SHARE, best_stump, both_sides
+from pacbandits.policies.trees.histograms import ALL_SPLITS, TREE_TIE_SHARE, side_totals
+from pacbandits.policies.trees.search import best_stump, both_sides
 from pacbandits.policies.trees.tree_policy import Node, TreeSplit, branch, leaves
-from pacbandits.records import Log
+from pacbandits.records.log import Log
 
 
 def wanted_codes(bins: Bins) -> Wanted:

@@ -13,6 +13,9 @@ from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
 from pacbandits.policies.trees.bins import Bins, Codes, Layout
 from pacbandits.policies.trees.histograms import (
+    ALL_BELOW,
+    ALL_SPLITS,
+    TREE_TIE_SHARE,
     Histograms,
     PairSums,
     SmallestLeaf,
@@ -25,12 +28,6 @@ from pacbandits.policies.trees.histograms import (
     sum_two,
 )
 from pacbandits.policies.trees.tree_policy import Node, TreeSplit, branch, leaves
-
-# Values this close, relative to the sum of all |scores|, count as equal: sums differ by as much in rounding.
-TREE_TIE_SHARE = 1e-12
-# Masks for "every split is allowed": on a side, and below each root.
-ALL_SPLITS: BoolArray = np.empty(0, dtype=np.bool_)
-ALL_BELOW: BoolArray = np.empty((0, 0, 0), dtype=np.bool_)
 
 
 @kernel

@@ -21,10 +21,10 @@ from pacbandits.policies.decisions import (
     RuleList,
     inputs_of_conditions,
 )
-from pacbandits.records import Contexts, Policy
 from pacbandits.records.column_types import say_number
 from pacbandits.records.columns import MISSING
-from pacbandits.records.policy import call
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy, call
 from pacbandits.schema import Fields
 
 # Tests, nodes and tree policies.

@@ -22,9 +22,8 @@ from pacbandits.benchmark.standings import (
     mean_interval,
     regret_curve,
 )
-from pacbandits.report.benchmark.tables import show_count
 from pacbandits.report.figures import BEST_COLOUR, GREY, UNIFORM_COLOUR, new_figure, say
-from pacbandits.report.numbers import show_in_figure
+from pacbandits.report.numbers import show_count, show_in_figure
 
 OTHERS = ("#3a7d44", "#93304e", "#7a4f9e", "#a8881a", "#0f8b8d", "#c2185b", "#5d4037", "#455a64", "#689f38", "#b35c00")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))

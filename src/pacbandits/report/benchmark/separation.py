@@ -13,10 +13,10 @@ from pacbandits.benchmark.separation import SHAPES, Separation, SeparationCurve,
 from pacbandits.benchmark.standings import BASELINE, OURS, IntervalEstimate
 from pacbandits.report.benchmark.figures import colour_of
 from pacbandits.report.benchmark.report import Chapter
-from pacbandits.report.benchmark.tables import NONE, result_table, show_count
+from pacbandits.report.benchmark.tables import NONE, result_table
 from pacbandits.report.document import Table
 from pacbandits.report.figures import GREY, new_figure
-from pacbandits.report.numbers import show_in_figure
+from pacbandits.report.numbers import show_count, show_in_figure
 
 MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">", "p", "h")
 LINE_POINTS = 60

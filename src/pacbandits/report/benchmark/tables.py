@@ -23,17 +23,12 @@ from pacbandits.benchmark.standings import (
 from pacbandits.certificate.conventions import MIN_NATS_WORTH_LEADING
 from pacbandits.errors import InputError, one_line
 from pacbandits.report.document import Side, Table
-from pacbandits.report.numbers import show_bracket, show_number
+from pacbandits.report.numbers import show_bracket, show_count, show_number
 
 # Formats of a benchmark's numbers.
 
 
 NONE = "—"
-
-
-def show_count(samples: float, *, most: int) -> str:
-    """Return a number of interactions, or "> most" beyond the budget."""
-    return f"{samples:,.0f}" if math.isfinite(samples) else f"> {most:,}"
 
 
 def show_stopping(samples: IntervalEstimate, *, most: int) -> str:

@@ -8,7 +8,7 @@ from pacbandits.certificate.claim import rounded_down
 from pacbandits.errors import InputError, count_of, one_line
 from pacbandits.policies import TreePolicy, chosen_from_json
 from pacbandits.policies.trees.tree_policy import leaves
-from pacbandits.records import Lottery, Policy
+from pacbandits.records import Mixture, Policy
 from pacbandits.records.policy import describe_chosen
 from pacbandits.report.document import (
     Bar,
@@ -271,7 +271,7 @@ def _trees(status: JsonView) -> list[tuple[float, TreePolicy]]:
     except InputError:  # a user-defined class, which this page cannot parse
         return []
     some: list[tuple[float, Policy]] = []
-    if isinstance(chosen, Lottery):
+    if isinstance(chosen, Mixture):
         some += sorted(zip(chosen.weights, chosen.policies, strict=True), key=lambda one: -one[0])
     else:
         some.append((1.0, chosen))

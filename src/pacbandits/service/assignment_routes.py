@@ -16,7 +16,6 @@ from pacbandits.errors import InputError, count_of
 from pacbandits.experiment.assignment_records import Assignment, AssignmentRequest, Recorded, Report
 from pacbandits.schema import Json
 from pacbandits.service.access import Service, parse_either
-from pacbandits.service.documented import STEERING, body, errors
 from pacbandits.service.gate import NOTES, Answering, Body
 from pacbandits.service.messages import (
     AssignmentAnswer,
@@ -29,6 +28,7 @@ from pacbandits.service.messages import (
     RewardBatch,
     RewardsAnswer,
 )
+from pacbandits.service.openapi import STEERING, body, errors
 
 _ASSIGNMENT = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(AssignmentAsk))
 _ASSIGNMENTS = cast(TypeAdapter[AssignmentAsk | AssignmentBatch], TypeAdapter(AssignmentBatch))

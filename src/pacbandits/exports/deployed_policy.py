@@ -11,10 +11,9 @@ import numpy as np
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.checks import whole_number
 from pacbandits.errors import InputError
-from pacbandits.exports.rules import written_actions
+from pacbandits.exports.rules import inputs_of, written_actions
 from pacbandits.logs.customers import CustomerFeatures, customers_of
 from pacbandits.logs.readers import DataFrame
-from pacbandits.policies.decisions import inputs_of
 from pacbandits.records import Chosen, Contexts, Mixture, describe_chosen
 from pacbandits.records.column_types import date_parts
 

@@ -26,7 +26,8 @@ from pacbandits.policies.learners.reductions import (
     prepared,
 )
 from pacbandits.policies.trees.tree_policy import TreePolicy
-from pacbandits.records import Contexts, Policy
+from pacbandits.records.contexts import Contexts
+from pacbandits.records.policy import Policy
 
 # Values this close, relative to the sum of all gains, count as equal, as in the search for trees.
 GAIN_TIE_SHARE = 1e-12
