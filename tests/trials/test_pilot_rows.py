@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 
@@ -143,6 +144,17 @@ def test_a_trial_that_stops_by_a_gain_counts_them_too():
     done = pb.run(problem, algorithm="uniform:pilot=60", pilot=pilot, improve_on=0, delta=0.1, rng=2, max_samples=400)
     assert done.certificate.pilot.samples == 600
     assert pb.verify(done.certificate, done.log, problem.policies).good
+
+
+def test_a_pilot_of_the_same_seed_is_of_other_people():
+    problem = pb.load_problem("trees:actions=3,contexts=500,depth=1")
+    pilot = pb.run(problem, algorithm="uniform", epsilon=0.2, delta=0.1, rng=3, max_samples=400).log
+    log = pb.run(problem, epsilon=0.2, delta=0.1, rng=3, pilot=pilot, max_samples=400).log
+    old = Counter(pilot.contexts.ids[pilot.rounds == 0].repeat(pilot.repeats[pilot.rounds == 0]).tolist())
+    here = log.rounds == pilot.rounds.max() + 1
+    new = Counter(log.contexts.ids[here].repeat(log.repeats[here]).tolist())
+    assert new.total() > 20
+    assert not new <= old
 
 
 def test_a_run_with_a_pilot_is_resumed(tmp_path):

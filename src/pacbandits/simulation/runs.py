@@ -333,6 +333,8 @@ def run(
     if pilot is not None and not isinstance(pilot, Log):
         remedy = "the log of a pilot (Log.of, or read_log of a file), or a number, the size of the first round"
         options, pilot = options | {"pilot": instance(pilot, int, name="pilot", remedy=remedy)}, None
+    if pilot is not None and seed is not None:  # a pilot of the same seed must not meet the same people again
+        rng = np.random.default_rng([seed, pilot.samples])
     setting = (epsilon, delta, offline_contexts, improve_on, gain)
     made, epsilon, delta = _made(algorithm, problem, chosen, setting, options)
     if max_samples is None and getattr(made, "improve_on", None) is not None:
