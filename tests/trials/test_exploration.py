@@ -75,7 +75,7 @@ def play(trial, problem, *, samples, seed):
 def test_early_explorations_cost_no_more_than_uniform_exploration(spec, most):
     """On average over seeds, by the truth."""
     problem, trial, ratios = load_problem(spec), Coda(0.05, 0.05, pilot=500), []
-    for seed in range(6):
+    for seed in range(24):
         state = play(trial, problem, samples=500, seed=seed)
         even = Design.uniform(state.leader)
         prices = true_prices(problem, state, (trial.explore(state).sampler, even), epsilon=0.05)
@@ -225,7 +225,7 @@ def test_the_error_of_a_fit_shrinks_with_the_data():
         trial = Coda(0.1, 0.1, pilot=samples)
         state = play(trial, problem, samples=samples, seed=0)
         draws = Draws.of(trial, state, find_gaps(state, state.fitted))
-        assert len(draws.draws) == 2
+        assert len(draws.draws) == 2 * coda.SPLITS
         sizes.append(np.abs(draws.draws[0].means - draws.draws[1].means).mean() / 2)
         middle = (draws.draws[0].means + draws.draws[1].means) / 2
         np.testing.assert_allclose(middle, state.fitted.predict(draws.contexts), atol=0.02)

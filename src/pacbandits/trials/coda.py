@@ -271,6 +271,7 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
 # An exploration that spares an action which only seems bad is dear in some of the draws. One that plays an action
 # rarely lets policies on it seem good by chance, and loses much to its rare rewards (`skewed_variances`).
 EVEN_SHARES = (0.0, 0.25, 0.5)  # of uniform exploration in the mixtures that are compared
+SPLITS = 2  # of the data into halves; each gives two draws. One chooses worse, four no better
 UNCHOSEN_POLICIES = 8  # drawn from a class that cannot be listed, to tell what a model misses from chance
 MAX_COMPARED_POLICIES = 500  # of a list: those that would take most people alone
 MIN_PEOPLE, MAX_PEOPLE, PEOPLE_HALVINGS = 20.0, 3e6, 10  # of the search for the end of a trial
@@ -337,10 +338,10 @@ class Draws:
         noise = variances(means) * noise_share(findings.ledger)
         played = np.maximum(mixture(state.played, seen), MIN_PRICED_PROPENSITY)
         error = np.sqrt(share * weights * noise / (samples * played))
-        off = _fit_error(state, seen, rng)
+        errors = [_fit_error(state, seen, rng) for _ in range(SPLITS)]
         draws: list[Draw] = []
-        for signed in (off, -off):
-            possible = np.clip(means + signed, 0.0, 1.0)
+        for off in (sign * one for one in errors for sign in (1.0, -1.0)):
+            possible = np.clip(means + off, 0.0, 1.0)
             values = weights * possible + share * missed + error * _normal(rng, means.shape, seen)
             first = policies.argmax(seen, values)(seen)
             gaps = values[np.arange(n), first][:, None] - values
