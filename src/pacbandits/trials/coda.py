@@ -425,8 +425,7 @@ class Draws:
         scales: FloatArray = np.exp(np.linspace(low, high, SCALE_STEPS))
         stakes = scales[:, None, None] * self.multipliers[:, None]
         wealths = people * stakes * (edges - 0.5 * stakes * variances)
-        # The experts' average is at least the largest of them, divided by their number.
-        least = wealths.max(axis=1).min(axis=1) - math.log(len(self.multipliers))
+        least = np.logaddexp.reduce(wealths, axis=1).min(axis=1) - math.log(len(self.multipliers))
         best = int(least.argmax())
         expert = int(wealths[best].min(axis=1).argmax())
         return float(least[best]), float(stakes[best, expert, 0])
