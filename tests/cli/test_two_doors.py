@@ -55,7 +55,7 @@ READING = [
     ({"split": None}, "'propensity' is missing", "--split uniform, or --split a=", 'split="uniform", or split="a='),
     ({"split": "A=0.5,B=0.6"}, "sum to 1.1", "they must sum to 1"),
     ({"split": "A=30,B=70"}, "the share of 'A' is '30'", "as in 0.5, 1/2 or 30%"),
-    ({"split": "even"}, "the split 'even' is neither 'uniform' nor a share for each action", "as in A=0.5,B=0.5"),
+    ({"split": "even"}, "the split 'even' is neither 'uniform' nor a share for each action", "as in A=1/2,B=1/2"),
     ({"split": "A=0.5,A=0.5"}, "two shares of 'A'", "leave one out"),
     ({"reward": "device"}, "'device' holds text such as 'ios'", "--reward NAME", 'reward="NAME"'),
     ({"reward": "revenue"}, "the revenue of line 2 is 1.5", "--reward-range 1 30", "reward_range=(1, 30)"),

@@ -1817,7 +1817,7 @@ PLANNING = (
     Mutant(
         "coda takes a design at its word, as if the model were the truth",
         "trials/coda.py",
-        "possible = np.clip(means + signed, 0.0, 1.0)",
+        "possible = np.clip(means + off, 0.0, 1.0)",
         "possible = means",
         "trials/test_exploration.py::test_the_error_of_a_fit_shrinks_with_the_data",
     ),

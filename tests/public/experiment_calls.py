@@ -87,7 +87,7 @@ EXPERIMENT_CALLS: dict[str, Callable[[], Call]] = {
         {"look": "whole", "target": "path", "reveal_seed": "flag"},
         optional=("look",),
         beyond={"look": (-1, 99)},
-        called={"target": "path|file"},
+        called={"target": "path|file", "look": "look|analysis"},
     ),
     "ExperimentProtocol": lambda: Call(
         pb.ExperimentProtocol,

@@ -94,6 +94,7 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
         {name: getattr(log(), name) for name in ("contexts", *COLUMNS)},
         {"contexts": "record", **dict.fromkeys((*COLUMNS, "least"), "array"), "remarks": "list"},
         optional=("least",),
+        called={"least": "minimum propensit"},
     ),
     "Log.of": lambda: Call(
         pb.Log.of,
@@ -114,6 +115,7 @@ RECORD_CALLS: dict[str, Callable[[], Call]] = {
             "remarks": "list",
         },
         optional=("rounds", "repeats"),
+        called={"least": "minimum propensit"},
     ),
     "Design": lambda: Call(
         pb.Design,

@@ -12,7 +12,7 @@ from pacbandits.policies import Finite, Trees, Trivial, class_to_json
 from pacbandits.problems import load_problem
 from pacbandits.records import Mixture
 from pacbandits.records.log import digest_log
-from pacbandits.trials.coda import Coda, Uniform
+from pacbandits.trials.coda import Coda, NoisyDesign, Uniform
 from pacbandits.trials.saved_state import StateFile, StoredRound
 
 KINDS = {"uniform": Uniform, "coda": Coda}
@@ -155,13 +155,17 @@ def same(one, two):
 
 @cache
 def led():
-    """A state with leaders, whose certificate is of a mixture of them, by earlier rounds; and its algorithm."""
+    """A state with leaders, whose certificate is of a mixture of them, by earlier rounds; and its algorithm.
+
+    The second round has a design.
+    """
     problem, algorithm = load_problem(LED), Coda(0.25, 0.1, pilot=100)
     for seed in range(20):
         state, rng = algorithm.start(problem.policies, problem.population), np.random.default_rng(seed)
         while state.round_number < 12 and (state := step(algorithm, problem, state, rng)) is not None:
             several = isinstance(state.policy, Mixture) and len(state.leaders.policies) > 2
-            if several and not state.finished and state.certificate.rows < len(state.log):
+            designed = len(state.played) > 1 and isinstance(state.played[1][0], NoisyDesign)
+            if designed and several and not state.finished and state.certificate.rows < len(state.log):
                 return algorithm, state
             if state.finished:
                 break

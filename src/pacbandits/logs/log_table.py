@@ -33,6 +33,7 @@ from pacbandits.logs.raw_log import (
     unit_metrics,
 )
 from pacbandits.logs.reading_options import ReadingOptions, as_dates, order_of, ticks_of
+from pacbandits.logs.repeated_rows import notice_repeated_rows
 from pacbandits.records import parquet
 from pacbandits.records.column_types import (
     NOTHING_COUNTED,
@@ -54,7 +55,6 @@ from pacbandits.records.columns import (
     Columns,
     check_present,
     is_list,
-    is_number,
     is_temporal,
     is_text,
     pa,
@@ -273,49 +273,10 @@ def _left_out(name: str) -> str:
     )
 
 
-# Notices for the reader of a table: repeated rows and free text. No certificate depends on them.
+# Notices for the reader of a table. No certificate depends on them.
 
 
 MIN_FREE_TEXTS = 256  # the number of labels from which a column is hardly categorical
-_MIN_DISTINCT_SHARE = 0.5  # of a column, for rows equal in all columns to be no coincidence
-_CHANCE_FACTOR = 2.0  # columns that depend on each other agree more often by chance than independent ones
-
-
-def notice_repeated_rows(table: Columns, cells: CellNames) -> tuple[str, ...]:
-    """Return a notice on rows that repeat an earlier one in every column.
-
-    With few features, rows are equal by chance: there is no notice unless some column has mostly distinct values.
-    """
-    flat = {name: column for name, column in table.items() if not is_list(column.type)}
-    flat = {name: column for name, column in flat.items() if not pa.types.is_null(column.type)}
-    n = len(next(iter(flat.values()))) if flat else 0
-    if n < 2 or not all(is_text(c.type) or is_number(c.type) or is_temporal(c.type) for c in flat.values()):
-        return ()
-    counted = {name: _count_distinct(column) for name, column in flat.items()}
-    telling = max(counted, key=lambda name: counted[name])
-    if counted[telling] == n or counted[telling] < _MIN_DISTINCT_SHARE * n:
-        return ()
-    codes = _label_codes(flat[telling])
-    rows = np.flatnonzero((np.bincount(codes)[codes] > 1) & (codes > 0))  # missing values identify nobody
-    agreeing = np.column_stack([_label_codes(column)[rows] for column in flat.values()])
-    first, which = np.unique(agreeing, axis=0, return_index=True, return_inverse=True)[1:]
-    again: BoolArray = first[which.reshape(-1)] != np.arange(len(rows))
-    count, rest = int(again.sum()), [column for name, column in flat.items() if name != telling]
-    chance = float(np.prod([_chance_to_agree(_label_codes(column)) for column in rest]))
-    expected = _CHANCE_FACTOR * (len(rows) - len(np.unique(codes[rows]))) * chance
-    if count <= expected + 2 * expected**0.5:
-        return ()
-    are = "repeats an earlier row" if count == 1 else "repeat earlier rows"
-    return (
-        f"{count_of(count, 'row')} {are} in every column, the first in {cells.row(int(rows[again.argmax()]))}; "
-        "each counts as another person: remove those that are copies",
-    )
-
-
-def _chance_to_agree(codes: IntArray) -> float:
-    """Return the probability that two rows, drawn at random, have the same value of a column."""
-    shares = np.bincount(codes) / len(codes)
-    return float(shares @ shares)
 
 
 def notice_columns(contexts: Contexts, dates: Sequence[str]) -> tuple[str, ...]:
@@ -359,16 +320,6 @@ def notice_units(units: IntArray | None, name: str | None) -> tuple[str, ...]:
     if units is None or name is None or (people := len(np.unique(units))) == len(units):
         return ()
     return (f"{len(units):,} rows belong to {people:,} values of '{plain(name)}'; evidence counts these, not rows",)
-
-
-def _count_distinct(column: Any) -> int:
-    return int(pc.count_distinct(column.indices if is_text(column.type) else column, mode="only_valid").as_py())
-
-
-def _label_codes(column: Any) -> IntArray:
-    """Return integers (n,) from 0 that are equal where values are."""
-    coded = column if is_text(column.type) else column.dictionary_encode()
-    return np.asarray(coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)) + 1
 
 
 # Logs from tables (Parquet, CSV, data frames, rows of data sets).
