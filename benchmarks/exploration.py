@@ -55,6 +55,8 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     "half of uniform exploration never": {"EVEN_SHARES": (0.0, 0.25)},
     "designs never mixed": {"EVEN_SHARES": (0.0,)},
     "whole gaps counted": {"COUNTED_GAP_SHARE": 1.0},
+    "eight draws": {"SPLITS": 4},
+    "two draws": {"SPLITS": 1},
     "design anew after 1.25 times the data": {"REDESIGN_GROWTH_FACTOR": 1.25},
     "stakes 1.4 times larger": {"stakes": 1.4},
     "floor 0.05": {"floor": 0.05},

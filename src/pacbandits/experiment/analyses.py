@@ -118,7 +118,7 @@ def _plain_price(certificate: Certificate, seen: Log, policies: PolicyClass) -> 
     ledger = Ledger.of(part, fitted.predict(part.contexts))
     played, epsilon, n = ledger.mean_propensities, certificate.unit_epsilon, policies.n_actions
     findings = Findings(ledger, None, played, likeliest(certificate.policy), fitted, n / (2.0 * epsilon**2))
-    task = gap_task(findings, policies, epsilon=epsilon, floor=0.0)
+    task = gap_task(findings, policies, epsilon=epsilon, floor=0.0, standard_errors=0.0)
     task = replace(task, scale=Shifted(epsilon, 1.0))
     gone = policies.withdrawn
     even: FloatArray = np.ones(played.shape)

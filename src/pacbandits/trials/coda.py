@@ -4,9 +4,9 @@ Each round's propensities solve the ratio form for the gaps estimated so far,
 
     min_p max_π V_π(p; q)/(ε + aΔ̂_π)²,     V weighted by the model's estimate of each action's reward variance,
 
-through the class's oracles, with the probability floor inside. The slope a is below 1, as the data must show a gap that
-chance alone would not, for the unluckiest of many policies of that gap; near the best policy that costs nothing, as q
-is the luckiest there.
+through the class's oracles, with the probability floor inside and estimated gaps reduced by their error. The slope a is
+below 1 for another reason: to refute a policy, the data must show a gap that chance alone would not, for the unluckiest
+of many policies of that gap; near the best policy that costs nothing, as q is the luckiest there.
 
 A design is fitted to the gaps that it is made for, and by these gaps it always seems better than it is. So the design,
 uniform exploration and mixtures of both are compared by draws of what the data leave possible (`Draws`): what takes the
@@ -61,13 +61,13 @@ from pacbandits.trials.trial import (
 
 # Explorations of a trial: estimated gaps, prices of designs, and when to design anew.
 
-
 MIN_REWARD_VARIANCE = 0.02  # lower bound, however certain the model is
 MIN_DESIGN_PRICE = 1.0  # lower bound; the price would be 0 where all policies agree
 COUNTED_GAP_SHARE = 0.6  # share of a gap that a design relies on
-# Rewards with a mean below the first are rare: bets lose more to them than variances say. The price then accounts for
-# that by fixed-point iteration, with at most the second number of steps, until its logarithm changes by less than the
-# third. For other rewards variances suffice, and a model fitted to little data takes some of them for rare.
+GAP_MARKDOWN_STANDARD_ERRORS = 1.0  # standard errors subtracted from gaps
+TYPICAL_ERROR_IN_EPSILONS = 1.5  # error of the gaps of relevant policies, in multiples of ε, before there are data
+# Rewards with a mean below the first are rare: bets lose more to them than variances say, and the price is iterated, at
+# most the second number of steps, until its logarithm changes by less than the third.
 RARE_MEAN_REWARD, SKEW_STEPS, SKEW_TOLERANCE = 0.15, 4, 0.1
 REDESIGN_GROWTH_FACTOR = 1.5  # growth of the data after which a design is out of date
 
@@ -119,24 +119,24 @@ class Findings:
     price: float
 
     @cached_property
-    def measured(self) -> tuple[Contexts, IntArray, FloatArray, FloatArray, FloatArray | None]:
+    def measured(self) -> tuple[Contexts, IntArray, FloatArray, FloatArray, FloatArray, FloatArray | None]:
         """The parts of a design task that do not depend on its options.
 
         The n contexts to design for; the positions (m,) of the ledger's among them; scores (m, A) that sum to a
-        policy's estimated gap; the noise (n, A) of rewards by the model; and, by the model, the squared, weighted
-        difference (n, A) of each action from the reference's, None for contexts without features.
+        policy's estimated gap, and to its squared error; the noise (n, A) of rewards by the model; and, by the model,
+        the squared, weighted difference (n, A) of each action from the reference's, None for contexts without features.
         """
         own, reference = self.ledger.contexts, self.reference
         if self.contexts is not None:
             seen, where = self.contexts.joined(own)
         else:
             seen, where = replace(own, weights=self.ledger.counts / self.ledger.samples), np.arange(len(own))
-        gaps, _ = self.ledger.gaps(self.mixed, reference=reference(own))
+        gaps, squares = self.ledger.gaps(self.mixed, reference=reference(own))
         means, spread = self.fitted.predict(seen), None
         if seen.n_features:
             played = means[np.arange(len(seen)), reference(seen)]
             spread = seen.weights[:, None] * (means - played[:, None]) ** 2
-        return seen, where, gaps, variances(means), spread
+        return seen, where, gaps, squares, variances(means), spread
 
 
 def find_gaps(state: TrialState, fitted: FittedModel) -> Findings:
@@ -152,25 +152,39 @@ def find_gaps(state: TrialState, fitted: FittedModel) -> Findings:
 def design_task(state: TrialState, fitted: FittedModel, *, epsilon: float, floor: float) -> DesignTask:
     """Return the ratio form for a trial's estimated gaps, by which explorations are priced.
 
+    Gaps are not reduced by their error: the policy with the largest cost is already the unluckiest of many, and bets
+    scaled by too large a price win too little.
+
     fitted: the reward model of all the data. floor: the minimum probability of an action, as a share of uniform
     exploration.
     """
-    return gap_task(find_gaps(state, fitted), state.policies, epsilon=epsilon, floor=floor)
+    findings = find_gaps(state, fitted)
+    return gap_task(findings, state.policies, epsilon=epsilon, floor=floor, standard_errors=0.0)
 
 
-def gap_task(findings: Findings, policies: PolicyClass, *, epsilon: float, floor: float) -> DesignTask:
-    """Return the ratio form for the estimated gaps.
+def gap_task(
+    findings: Findings,
+    policies: PolicyClass,
+    *,
+    epsilon: float,
+    floor: float,
+    standard_errors: float = GAP_MARKDOWN_STANDARD_ERRORS,
+) -> DesignTask:
+    """Return the ratio form for the estimated gaps, reduced by this many standard errors.
 
-    Beside the noise of rewards, the spread is how much policies differ from context to context, by the model: no
-    exploration changes it, but where rewards are nearly certain it dominates a bet's risk. (For contexts without
-    features the model's differences are mostly noise, and the spread is left out.)
+    A standard error √v is not a sum over contexts, but v is one, and √v ≤ (v/η + η)/2 for any η > 0; this η is about
+    the error of the relevant policies. Beside the noise of rewards, the spread is how much policies differ from context
+    to context, by the model: no exploration changes it, but where rewards are nearly certain it dominates a bet's risk.
+    (For contexts without features the model's differences are mostly noise, and the spread is left out.)
     """
-    seen, where, gaps, noise, spread = findings.measured
+    seen, where, gaps, squares, noise, spread = findings.measured
+    eta = TYPICAL_ERROR_IN_EPSILONS * epsilon * min(1.0, np.sqrt(findings.price / findings.ledger.samples))
+    scores = sum_by_id(where, gaps - standard_errors / (2.0 * eta) * squares, n=len(seen))
     return DesignTask(
         policies,
         seen,
         reference=findings.reference,
-        gaps=sum_by_id(where, gaps, n=len(seen)),
+        gaps=scores - standard_errors * eta / 2.0 / len(seen),
         scale=Shifted(epsilon, COUNTED_GAP_SHARE),
         noise=noise,
         floor=floor / policies.n_actions,
@@ -180,15 +194,13 @@ def gap_task(findings: Findings, policies: PolicyClass, *, epsilon: float, floor
 
 def heaviest(design: Design, *, most: int) -> tuple[Policy, ...]:
     """Return up to `most` policies of a design's support, by falling weight."""
-    order: IntArray = np.argsort(-design.weights, kind="stable")
-    return tuple(design.support[int(i)] for i in order[:most])
+    return tuple(design.support[int(i)] for i in np.argsort(-design.weights, kind="stable")[:most])
 
 
 def explore_uniformly(state: TrialState, task: DesignTask) -> Exploration:
     """Return uniform exploration with its price for the task."""
-    n_actions = state.policies.n_actions
-    even = np.full((len(task.contexts), n_actions), 1.0 / n_actions)
-    return _priced(state, task, Design.uniform(likeliest(state.policy)), even)
+    even = Design.uniform(likeliest(state.policy))
+    return _priced(state, task, even, even.propensities(task.contexts))
 
 
 def explore_with(state: TrialState, task: DesignTask, sampler: Sampler) -> Exploration:
@@ -267,7 +279,6 @@ def _priced(state: TrialState, task: DesignTask, sampler: Sampler, propensities:
 # - A trial is played to its end: after n people an estimated gap is off by chance, normally with variance V/n, by the
 #   same normal numbers for every exploration. It ends with the first n at which bets of the best scale refute every
 #   policy, the unluckiest too.
-#
 # An exploration that spares an action which only seems bad is dear in some of the draws. One that plays an action
 # rarely lets policies on it seem good by chance, and loses much to its rare rewards (`skewed_variances`).
 EVEN_SHARES = (0.0, 0.25, 0.5)  # of uniform exploration in the mixtures that are compared
@@ -276,8 +287,7 @@ UNCHOSEN_POLICIES = 8  # drawn from a class that cannot be listed, to tell what 
 MAX_COMPARED_POLICIES = 500  # of a list: those that would take most people alone
 MIN_PEOPLE, MAX_PEOPLE, PEOPLE_HALVINGS = 20.0, 3e6, 10  # of the search for the end of a trial
 SCALE_STEPS = 24  # of the grid on which the scale of bets is searched
-MAX_SEARCH_ROUNDS = 10  # of the search for the unluckiest policy, by an oracle
-MAX_MISSING_SHARE = 0.1  # of the log-wealth that refutes a policy, where that search may stop
+MAX_SEARCH_ROUNDS, MAX_MISSING_SHARE = 10, 0.1  # of an oracle's search for the unluckiest policy; of its log-wealth
 MIN_PRICED_PROPENSITY, MIN_STAKE, DRAWS_SEED = 1e-6, 1e-5, 1
 
 
@@ -432,10 +442,7 @@ class Draws:
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], contexts: Contexts) -> FloatArray:
-    """Return normal numbers (n, …) for contexts that can occur, 0 for the rest.
-
-    So the numbers of a context are the same whether or not a trial tells its rows by the ids of known contexts.
-    """
+    """Return normal numbers (n, …) for contexts that can occur: the same with and without ids of contexts."""
     out, occur = np.zeros(shape), contexts.weights > 0
     out[occur] = rng.standard_normal((int(occur.sum()), *shape[1:]))
     return out
@@ -586,18 +593,18 @@ class Coda(Trial):
             return recent
         fitted = state.fitted
         findings, options = find_gaps(state, fitted), {"epsilon": self.accuracy(state), "floor": self.floor}
-        task = gap_task(findings, state.policies, **options)
+        cautious = gap_task(findings, state.policies, **options)
         # The gap of a policy is known to about √(V/n), and the price of the exploration is the largest V/d² of any
         # policy: so the largest error, relative to the difference to resolve, is √(price/n).
         error = math.sqrt(findings.price / state.informed_samples)
         listed = state.policies.lists_policies
         if listed:
-            solution, calls = solve_enumerated(task, tolerance=LISTED_PRECISION), 0
+            solution, calls = solve_enumerated(cautious, tolerance=LISTED_PRECISION), 0
         else:
             looser = min(LOOSENED_ERROR_SHARE * error, MAX_LOOSENED) if state.leaders is not None else 0.0
             counted = CountedClass(state.policies)
             solution = solve_by_pricing(
-                task,
+                cautious,
                 pricing=best_pricing(counted),
                 tolerance=max(self.precision, looser),
                 max_rounds=MAX_PRICING_ROUNDS if state.policies.exact else MAX_PRICING_ROUNDS_INEXACT,
@@ -605,7 +612,7 @@ class Coda(Trial):
                 progress=progress,
             )
             calls = counted.calls
-        even = explore_uniformly(state, task)
+        even = explore_uniformly(state, gap_task(findings, state.policies, **options, standard_errors=0.0))
         draws = Draws.of(self, state, findings)
         designs = [NoisyDesign(replace(solution.design, even_share=share), fitted) for share in EVEN_SHARES]
         people = [draws.people(one, price=even.price) for one in (even.sampler, *designs)]

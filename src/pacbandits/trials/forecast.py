@@ -83,7 +83,9 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     uniform_price = policies.n_actions / (2.0 * epsilon**2)
     findings = Findings(ledger, None, mixed, likeliest(certificate.policy), fitted, uniform_price)
     best_task = gap_task(findings, policies, epsilon=epsilon, floor=DEFAULT_FLOOR_SHARE)
-    same_task = replace(best_task, scale=Shifted(epsilon, 1.0), floor=0.0)
+    same_task = replace(
+        gap_task(findings, policies, epsilon=epsilon, floor=0.0, standard_errors=0.0), scale=Shifted(epsilon, 1.0)
+    )
     # An action that was never possible would have infinite cost; a small probability is as good.
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
     best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
