@@ -328,6 +328,11 @@ def question_of(options: Mapping[str, Any]) -> tuple[dict[str, Any], Request]:
 
 
 DEFAULT_EPSILON = 0.05  # of --asymptotic
+NO_ORDER_FOR_GAINS = (
+    "note: no gain over the control can be proven, as the rows have no order in which a policy is chosen before the "
+    "rows that prove its gain; say that they stand in the order of time (--time COLUMN, --ordered) or that any order "
+    "is valid (--shuffle), or leave the gain out (--best-only)"
+)
 
 
 @app.command("certify")
@@ -578,7 +583,10 @@ def certify_log(
             show(happened_document(summary.happened))
         if fixed is not None:
             say(f"the question is that of the plan {fixed.path}, digest {fixed.digest}")
-    if not result.proven or summary.alarms:
+    unproven = request.improve and request.control is not None and made.improvement is None and not request.single
+    if unproven and not (made.by_rounds or made.ordered):
+        say(NO_ORDER_FOR_GAINS, err=True)
+    if not result.proven or unproven or summary.alarms:
         raise typer.Exit(PARTIAL)
 
 
