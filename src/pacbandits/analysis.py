@@ -125,15 +125,15 @@ class Result:
     @property
     def gain(self) -> float | None:
         """The proven gain of the policy over control, in the units of rewards; None if no gain is proven."""
-        improvement = self.certificate.improvement
-        found = None if improvement is None else improvement.recommended
-        return None if found is None else found.low
+        return self.found.question.gain
 
     @property
     def proven(self) -> bool:
-        """Whether what was asked for is proven: a gain over control if one was named, and a requested ε."""
-        improvement = self.certificate.improvement
-        return self.certified and (improvement is None or self.gain is not None)
+        """Whether what was asked for is proven, without an alarm: a gain over control if one was named, a requested ε.
+
+        With improve_on=False, or ε = 0, which asks for the best itself, the distance from the best is asked for alone.
+        """
+        return self.summary().answered
 
     @property
     def epsilon(self) -> float:
@@ -186,6 +186,7 @@ class Result:
             target=self.measured.target,
             policies=self.policies,
             control=self.control,
+            question=self.found.question,
             proof=proof,
             rounds=self.found.rounds_of_sample(len(self.log)),
             distances=self.distances if distances else None,

@@ -27,6 +27,7 @@ _ARGUMENTS = rf"(?<![\w'\"-]){_ARGUMENT.pattern}(?: {_ARGUMENT.pattern})*"
 _SPELLED = re.compile(rf"\b(?:pacbandits|pip) [a-z][^;,()]*|{_ARGUMENTS}")  # a command line is left as it is
 _PYTHON_NAMES = {
     "actions": "n_actions",
+    "best-only": "improve_on=False",
     "clip": "clip=True",
     "fresh": "fresh=True",
     "guardrail": "guardrails",
@@ -54,6 +55,11 @@ def option_of(argument: str) -> str:
 def spell_arguments(message: str) -> str:
     """Return the message with its command-line options spelled as Python arguments."""
     return _SPELLED.sub(_spell_run, message) if "--" in message else message
+
+
+def as_called(message: str) -> str:
+    """Return the message with its options as the caller spells them: those of Python, or see `spelling_options`."""
+    return message if _for_command.get() else spell_arguments(message)
 
 
 def _spell_run(found: re.Match[str]) -> str:
@@ -95,8 +101,7 @@ class InputError(ValueError):
         super().__init__(one_line(masked(message), most=MAX_ERROR_CHARACTERS, tail=MAX_ERROR_CHARACTERS // 3))
 
     def __str__(self) -> str:
-        message = str(self.args[0])
-        return message if _for_command.get() else spell_arguments(message)
+        return as_called(str(self.args[0]))
 
 
 class RowError(InputError):

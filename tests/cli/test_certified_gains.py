@@ -1,12 +1,18 @@
-"""Gains over control at the command line."""
+"""Gains over control at the command line, in Python, in JSON and in reports: one question, one answer."""
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import pytest
+
+import pacbandits as pb
 
 
-def test_a_log_without_an_order_says_that_no_gain_can_be_proven(run, tmp_path):
-    """Propensities that vary, no rounds, no time: the exit code is that of an unproven gain, with the remedy."""
+@pytest.fixture
+def path(tmp_path):
+    """A log of varying propensities without rounds or times, in which one action is much better."""
     rng = np.random.default_rng(1)
     chance = rng.choice([0.3, 0.7], 600)
     new = rng.random(600) < chance
@@ -15,11 +21,60 @@ def test_a_log_without_an_order_says_that_no_gain_can_be_proven(run, tmp_path):
         f"{x:.3f},{'new' if a else 'old'},{int(r)},{p if a else 1 - p:.1f}"
         for x, a, r, p in zip(rng.random(600), new, rewards, chance, strict=True)
     ]
-    path = tmp_path / "test.csv"
-    path.write_text("\n".join(["x,action,reward,propensity", *rows]) + "\n", encoding="utf-8")
-    code, _, err = run("certify", path, "--control", "old")
-    assert code == 3
-    assert "--shuffle" in err
-    code, out, err = run("certify", path, "--control", "old", "--shuffle")
+    made = tmp_path / "test.csv"
+    made.write_text("\n".join(["x,action,reward,propensity", *rows]) + "\n", encoding="utf-8")
+    return made
+
+
+REMEDIES = ("--time COLUMN", "--ordered", "--shuffle", "--best-only")
+
+
+def test_a_log_without_an_order_says_first_that_no_gain_is_proven(run, path, tmp_path):
+    code, out, err = run("certify", path, "--control", "old", "--report", tmp_path / "report.md")
+    first, second, *_ = out.splitlines()
+    assert (code, err) == (3, "")
+    assert "no gain over old" in first
+    assert all(one in first for one in REMEDIES)
+    assert "distance from the best" in second
+    assert first in (tmp_path / "report.md").read_text(encoding="utf-8")
+    code, out, _ = run("certify", path, "--control", "old", "--json")
+    told = json.loads(out)
+    assert (code, told["proven"], told["certified"], told["answer"][0]) == (3, False, True, first)
+
+
+def test_python_gives_the_same_answer_with_its_own_words_for_the_remedies(path):
+    result = pb.certify(path, control="old")
+    assert (result.proven, result.certified, result.gain) == (False, True, None)
+    first = result.answer.splitlines()[0]
+    assert "no gain over old" in first
+    assert all(one in first for one in ('time="COLUMN"', "ordered", "shuffle", "improve_on=False"))
+    assert result.to_json()["proven"] is False
+
+
+@pytest.mark.parametrize(("option", "words"), [("--shuffle", "at least"), ("--best-only", "use new for everyone")])
+def test_the_remedies_answer(run, path, option, words):
+    code, out, err = run("certify", path, "--control", "old", option)
     assert (code, err) == (0, "")
-    assert "over old" in out
+    assert out.startswith("Recommendation: ")
+    assert words in out.splitlines()[0]
+    assert "over old" in out or option == "--best-only"
+
+
+def test_a_single_policy_of_rows_in_order_has_no_proof_of_a_gain(run, path):
+    code, out, _ = run("certify", path, "--control", "old", "--ordered", "--single")
+    first = out.splitlines()[0]
+    assert code == 3
+    assert "--single" in first
+    assert "leave it out" in first
+    assert run("certify", path, "--ordered", "--single")[0] == 0
+
+
+def test_an_alarm_leaves_nothing_proven(run, path):
+    """Counts that contradict the split: a gain is proven if that held, and it does not."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    biased = [lines[0], *(line.replace(",0.3", ",0.9").replace(",0.7", ",0.1") for line in lines[1:])]
+    path.write_text("\n".join(biased) + "\n", encoding="utf-8")
+    result = pb.certify(path, control="old", shuffle=True)
+    assert result.alarms
+    assert not result.proven
+    assert run("certify", path, "--control", "old", "--shuffle")[0] == 3

@@ -192,13 +192,13 @@ def test_a_simulation_and_the_log_that_is_compared_with_it():
     again = play_test(made.supposed, (0, 3, made.tests[3].rows))
     assert again == made.tests[3]
     log = finished_log(made.supposed.problem(0, 99), 1500, np.random.default_rng(1))
-    found = pb.certify(log, "trees:depth=0", control="0").certificate
+    found = pb.certify(log, "trees:depth=0", control="0").found.question
     rows = happened(made, found, log)
     assert rows[0][2] == "1,500"
     assert rows[1][2] == "yes"
     assert rows[2][1] == "+40 points"
-    with pytest.raises(InputError, match="no control was named; add control"):
-        happened(made, pb.certify(log, "trees:depth=0", epsilon=0.5).certificate, log)
+    with pytest.raises(InputError, match="none was asked for; name it by control"):
+        happened(made, pb.certify(log, "trees:depth=0", epsilon=0.5).found.question, log)
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ from pacbandits.checks import flag, instance
 from pacbandits.confidence import LEADERS_PART, check_delta, recommended_part
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
-from pacbandits.errors import InputError, count_of, nearest, plain
+from pacbandits.errors import InputError, as_called, count_of, nearest, plain
 from pacbandits.policies import Restrictions
 from pacbandits.policies.base import PolicyClass, Searches, count_rows, foretell
 from pacbandits.policies.constraints import without_feature
@@ -55,7 +55,7 @@ from pacbandits.policies.summation import can_be_summed
 from pacbandits.progress import Progress, silent
 from pacbandits.records import Chosen, Contexts, Log, Policy, check_log
 from pacbandits.records.metrics import Guardrail, check_denominators
-from pacbandits.records.policy import check_chosen
+from pacbandits.records.policy import call, check_chosen
 from pacbandits.rewards import RewardModel, check_model, first_model, lighter
 
 DEFAULT_CLASS = "trees:depth=2"
@@ -87,6 +87,11 @@ class Request:
     improve: bool = True
     block: str | None = None
     guardrails: tuple[Guardrail, ...] = ()
+
+    @property
+    def asks_gain(self) -> bool:
+        """Whether a gain over control is asked for; else the distance from the best alone, or the best itself."""
+        return self.improve and self.control is not None and self.epsilon != 0
 
     def __post_init__(self) -> None:
         if self.guardrails and self.control is None:
@@ -134,11 +139,72 @@ def action_number(name: str | None, log: Log, *, of: str) -> int | None:
     return known.index(name)
 
 
+NO_ORDER = "the rows have no order in which a policy is chosen before the rows that prove its gain"
+ORDER_REMEDY = (
+    "say that they stand in the order of time (--time COLUMN, --ordered) or that any order is valid (--shuffle)"
+)
+ROUNDS_REMEDY = "use a log with more rounds: late rewards and repeated interactions have no other order"
+SINGLE, SINGLE_REMEDY = "--single proves no gain of rows in their own order", "leave it out"
+FEW = "no policy is chosen by rewards that are known before a later round"
+FEW_REMEDY = "use a log with more rows or more rounds"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a log was asked, and whether its certificate proves it; exit codes, JSON and sentences follow from this.
+
+    certificate: the certificate that was made.
+    control: the number of the action over which a gain was asked for; None if the distance from the best was, alone.
+    obstacle: the reason why the certificate has no bounds on gains, and the remedy, if a gain was asked for.
+    """
+
+    certificate: Certificate
+    control: int | None = None
+    obstacle: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, certificate: Certificate, read: LogSurvey, request: Request) -> Question:
+        """Return the question of a request, and whether the certificate of these rows can answer it."""
+        if not request.asks_gain:
+            return cls(certificate)
+        control = action_number(request.control, read.watched, of="--control")
+        if certificate.improvement is not None:
+            return cls(certificate, control)
+        obstacle = FEW, FEW_REMEDY
+        if not (read.has_rounds or read.in_order):
+            stuck = read.watched.known is not None or read.watched.repeats.max() > 1
+            obstacle = NO_ORDER, ROUNDS_REMEDY if stuck else ORDER_REMEDY
+        elif request.single and not read.shuffled:
+            obstacle = SINGLE, SINGLE_REMEDY
+        return cls(certificate, control, obstacle)
+
+    @property
+    def gain(self) -> float | None:
+        """The proven gain over control, in the units of rewards; None if none is proven."""
+        improvement = self.certificate.improvement
+        found = None if improvement is None else improvement.recommended
+        return None if found is None else found.low
+
+    @property
+    def proven(self) -> bool:
+        """Whether the certificate proves the gain, if one was asked for, and a requested ε."""
+        return self.certificate.certified and (self.control is None or self.gain is not None)
+
+    def describe_obstacle(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a sentence on why no gain is proven, with the remedies, if there is such a reason; names (A,)."""
+        if self.obstacle is None or self.control is None:
+            return ()
+        why, remedy, alone = map(as_called, (*self.obstacle, "--best-only asks for the distance from the best alone"))
+        control = call(self.control, names)
+        return (f"The certificate proves no gain over {control}, as {why}. To prove one, {remedy}; {alone}.",)
+
+
 @dataclass(frozen=True, eq=False)
 class CertifiedLog:
     """A certified log.
 
     certificate: the claim with its proof.
+    question: what was asked, and whether it is proven.
     policies: the policy class.
     survey: the rows that the certificate was made from.
     model: the reward model, if one was given.
@@ -146,6 +212,7 @@ class CertifiedLog:
     """
 
     certificate: Certificate
+    question: Question
     policies: PolicyClass
     survey: LogSurvey
     model: RewardModel | None = None
@@ -282,11 +349,9 @@ def certify_rows(
         read, learnt = _survey_source(rows, request, engine=engine, limits=limits, warn=warn)
     made = certify_survey(read, learnt, request)
     if request.guardrails and made.certificate.improvement is None:
-        why = "no policy is chosen by rewards that are known before a later round; use a log with more rounds"
-        if not request.improve:
-            why = "it limits a policy by its gain over control, and none was asked for; ask for one, or leave it out"
-        elif request.single:
-            why = "--single proves no gain over control; leave it out"
+        why = "it limits a policy by its gain over control, and none was asked for; ask for one, or leave it out"
+        if made.question.obstacle is not None:
+            why = "; ".join(made.question.obstacle)
         raise InputError(f"guardrail '{plain(request.guardrails[0].spelt)}' cannot be tested: {why}")
     return made
 
@@ -341,7 +406,7 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     first = FIRST_EPSILON * unit if request.epsilon is None else request.epsilon
     asked, delta = check_asked(facts, policies, epsilon=first, delta=request.delta)
     used = first_model(read.early) if model is None else check_model(model)
-    control = action_number(request.control, read.watched, of="--control") if request.improve else None
+    control = action_number(request.control, read.watched, of="--control") if request.asks_gain else None
     laid = read.lay_out(learnt, model=used, single=request.single, led=asked > 0, always=control is not None)
     leaders, part = laid.leaders, delta_part(policies, led=laid.leaders is not None)
     improvement = None
@@ -379,7 +444,7 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     else:
         made = replace(made, checks=look(read.watched, shuffled=read.shuffled))
     made = made if model is None else made.with_remarks(MODEL_GIVEN)
-    whole = CertifiedLog(made, policies, read, model, evidence)
+    whole = CertifiedLog(made, Question.of(made, read, request), policies, read, model, evidence)
     part = read.first_rounds(learnt, epsilon=evidence.epsilon)
     if part is None:
         return whole

@@ -261,7 +261,7 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
         yield "the certificate orders rows otherwise than the plan says (--ordered, --time, --shuffle)"
     if c.leaders is not None and not settled and c.leaders.restarts != asked.single:
         yield f"the plan {'asks' if asked.single else 'does not ask'} for a single policy (--single)"
-    control, found = asked.control if asked.improve else None, c.improvement
+    control, found = asked.control if asked.asks_gain else None, c.improvement
     proven = None if found is None else call(found.control, c.action_names)
     # No gain is proven of a single policy by rounds, of the best itself, of rows without an order, nor of few rows.
     none = (asked.single and not c.shuffled) or c.epsilon == 0 or not (c.ordered or c.by_rounds)

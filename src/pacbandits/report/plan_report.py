@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pacbandits.arrays import FloatArray
-from pacbandits.certificate import Certificate
+from pacbandits.certificate.certify import Question
 from pacbandits.certificate.claim import rounded_down
 from pacbandits.certificate.conventions import has_rounds
 from pacbandits.errors import InputError, count_of
@@ -247,7 +247,7 @@ def happened_rows(
     return tuple(rows)
 
 
-def happened(plan: StudyPlan | GainPlan, certificate: Certificate, log: Log) -> tuple[tuple[str, str, str], ...]:
+def happened(plan: StudyPlan | GainPlan, question: Question, log: Log) -> tuple[tuple[str, str, str], ...]:
     """Return the rows of `happened_rows` for a certified log, or of a plan to prove a gain with what was proven.
 
     Raises:
@@ -258,7 +258,8 @@ def happened(plan: StudyPlan | GainPlan, certificate: Certificate, log: Log) -> 
             f"the plan is for {plan.supposed.n_actions} actions, and the log has {log.n_actions}; it is another trial's"
         )
     if isinstance(plan, GainPlan):
-        return _happened_gain(plan, certificate)
+        return _happened_gain(plan, question)
+    certificate = question.certificate
     even = log.least is None and bool(np.allclose(log.propensities, 1.0 / log.n_actions))
     plain = "uniform" if has_rounds(log) else CERTIFY
     return happened_rows(
@@ -270,12 +271,11 @@ def happened(plan: StudyPlan | GainPlan, certificate: Certificate, log: Log) -> 
     )
 
 
-def _happened_gain(plan: GainPlan, certificate: Certificate) -> tuple[tuple[str, str, str], ...]:
-    found, s = certificate.improvement, plan.supposed
-    if found is None:
-        raise InputError("the plan is to prove a gain over the control, and no control was named; add --control")
-    low, percent = found.recommended.low if found.recommended else 0.0, (s.outcome.low, s.outcome.high) == UNIT_RANGE
-    samples = round(certificate.independent)
+def _happened_gain(plan: GainPlan, question: Question) -> tuple[tuple[str, str, str], ...]:
+    if question.control is None:
+        raise InputError("the plan is to prove a gain over the control, and none was asked for; name it by --control")
+    low, s = question.gain or 0.0, plan.supposed
+    samples, percent = round(question.certificate.independent), (s.outcome.low, s.outcome.high) == UNIT_RANGE
     supposed = " or ".join(show_gain(one, percent=percent, sign=True) for one in s.effects) or "as in the pilot"
     proven = f"at least {show_gain(rounded_down(low), percent=percent, sign=True)}" if low > 0 else "none is proven"
     return (

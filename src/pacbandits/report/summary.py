@@ -14,6 +14,7 @@ from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.certificate import Certificate
 from pacbandits.certificate.alarms import by_gravity
 from pacbandits.certificate.certificate import KEPT, VIOLATED, Candidate, GuardedMetric, Improvement
+from pacbandits.certificate.certify import Question
 from pacbandits.certificate.claim import rounded_down, rounded_up
 from pacbandits.certificate.intervals import rows_held_out
 from pacbandits.certificate.worth import Interval, Worth
@@ -191,6 +192,7 @@ class Summary:
     source: where the log came from.
     outcome: the name of a reward.
     certificate: the certificate.
+    question: what was asked, and whether it is proven.
     worth: the policy's value; None if it cannot be estimated.
     actions (A,): their names.
     leaves: of the policy, if it is a tree; of a mixture policy, those of its likeliest tree.
@@ -210,6 +212,7 @@ class Summary:
     source: str
     outcome: str
     certificate: Certificate
+    question: Question
     worth: Worth | None
     actions: tuple[str, ...]
     leaves: tuple[GroupResult, ...]
@@ -258,6 +261,7 @@ class Summary:
         ahead = None if self.ahead is None else {"epsilon": self.target, **self.ahead.to_json()}
         return {
             "alarms": list(self.alarms),
+            "proven": self.answered,
             "answer": list(self.answer()),
             "scale": None if self.scale is None else self.scale.to_json(),
             "worth": None if self.worth is None else self.worth.to_json(),
@@ -278,6 +282,11 @@ class Summary:
         return self.certificate.alarms or (() if self.worth is None else self.worth.alarms)
 
     @property
+    def answered(self) -> bool:
+        """Whether what was asked for is proven, and nothing in the log contradicts an assumption."""
+        return self.question.proven and not self.alarms
+
+    @property
     def scale(self) -> Scale | None:
         """The quantities to compare the certified ε with; None if no value is known."""
         return None if self.worth is None else Scale.of(self.certificate, self.worth)
@@ -294,7 +303,8 @@ class Summary:
         if self.alarms:
             return RESOLVE, self._as_it_stands()
         sure = self._how_sure(100 * (1 - self.certificate.delta))
-        return self._what(), *self.guardrail_answers(), self._how_good(), sure
+        lacking = self.question.describe_obstacle(self.actions)
+        return *lacking, self._what(), *self.guardrail_answers(), self._how_good(), sure
 
     def _as_it_stands(self) -> str:
         """Return what the rows suggest if the alarm is ignored."""
@@ -313,18 +323,20 @@ class Summary:
         """Return the recommendation, in the words of what was proven."""
         if self.gain is not None:
             return self._what_is_better(self.gain)
+        alone = "" if self.question.obstacle is None else " by the distance from the best alone"
         if isinstance(self.certificate.policy, Mixture):
             count = len(self.certificate.policy.policies)
             return (
-                f"Recommendation: a mixture of {count} similar rules, one of which is drawn for each person; the most "
-                "likely one is shown below."
+                f"Recommendation{alone}: a mixture of {count} similar rules, one of which is drawn for each person; "
+                "the most likely one is shown below."
             )
         if self.single_action is not None:
-            return f"Recommendation: use {self.single_action} for everyone. No rule for different people looked better."
+            given = self.single_action
+            return f"Recommendation{alone}: use {given} for everyone. No rule for different people looked better."
         kept = ", the best that keeps the restrictions" if self.restricted else ""
         sure = self.worth is None or self.worth.over_best.low > 0 or self.restricted
         doubt = "" if sure else f" That it is better than {self.best_single} for everyone is not proven."
-        return f"Recommendation: use the rule below{kept}.{doubt}"
+        return f"Recommendation{alone}: use the rule below{kept}.{doubt}"
 
     @property
     def gain(self) -> Improvement | None:
@@ -472,7 +484,8 @@ class Summary:
             low, high = (self.show_difference(end, sign=True) for end in (over.low, over.high))
             gain = self.show_difference(over.estimate, sign=True)
             name = call(self.control, self.actions)
-            over_control = f"; over the control, {name}, the rule gains {gain} (between {low} and {high})"
+            apart = "" if self.question.obstacle is None else ", an interval by itself and no part of the certificate"
+            over_control = f"; over the control, {name}, the rule gains {gain} (between {low} and {high}{apart})"
         if lead.low > 0:
             least = self.show_difference(rounded_down(lead.low))
             return f"{words}, and deciding by person gains at least {least}{over_control}."
@@ -538,6 +551,7 @@ def summarise(
     target: float | None = None,
     policies: PolicyClass | None = None,
     control: int | None = None,
+    question: Question | None = None,
     proof: str | None = None,
     rounds: IntArray | None = None,
     distances: Mapping[str, float] | None = None,
@@ -546,8 +560,9 @@ def summarise(
 
     worth: of `measure_worth`. source, outcome: the names of the log and of a reward. ahead, target: how many more rows
     would prove which distance. policies: the class, for the policy's cost if it has a budget. control: the number of
-    the action that the policy is compared with. proof: the name of the certificate's file. rounds (n,): of the rows of
-    the log, if it is a sample of files. distances: the proven ε of candidates, by their names.
+    the action that the policy is compared with. question: what was asked (default: the distance from the best). proof:
+    the name of the certificate's file. rounds (n,): of the rows of the log, if it is a sample of files. distances: the
+    proven ε of candidates, by their names.
     """
     names = log.action_names or tuple(f"action {action}" for action in range(log.n_actions))
     policy = likeliest(certificate.policy)
@@ -571,6 +586,7 @@ def summarise(
         plain(source),
         plain(outcome),
         certificate,
+        Question(certificate) if question is None else question,
         worth,
         names,
         leaves,
