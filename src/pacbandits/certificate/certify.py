@@ -449,8 +449,8 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     if part is None:
         return whole
     found = (whole, certify_survey(part, learnt, request))
-    guarded = [one for one in found if request.guardrails and one.certificate.improvement is not None]
-    return min(guarded or found, key=lambda one: one.certificate.certified_epsilon)
+    with_gains = [one for one in found if one.certificate.improvement is not None]
+    return min(with_gains or found, key=lambda one: one.certificate.certified_epsilon)
 
 
 def least_distance(
