@@ -40,7 +40,7 @@ from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.decisions import COLUMN, ColumnPolicy
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.problems.past_logs import PAST_LOGS, load_log
-from pacbandits.progress import Progress, heard_by, listener, silent
+from pacbandits.progress import Progress, heard_by, listener
 from pacbandits.proofs import Proof, save_certificate, verify
 from pacbandits.records import Chosen, Contexts, Log
 from pacbandits.records.metrics import (
@@ -63,6 +63,8 @@ from pacbandits.verifier import Verdict
 Files = str | Path | Sequence[str | Path]
 Data = Log | DataFrame | Files | FileSet
 Rows = TypeVar("Rows", Log, FileSet)
+# The stages after a certificate, as progress tells them.
+MEASURING, LOOKING_AHEAD = "computing values and gains", "estimating how many more interactions are needed"
 
 
 class Measured(NamedTuple):
@@ -110,12 +112,15 @@ class Result:
     @cached_property
     def measured(self) -> Measured:
         """Value, gains and outlook; computed on first access."""
-        return _measure(self.found, self.log) if self.streamed is None else self.streamed
+        return _look_ahead(self.found, self.log, self.worth) if self.streamed is None else self.streamed
 
-    @property
+    @cached_property
     def worth(self) -> Worth | None:
-        """Value of the policy and gains over each single action, with intervals; None if the log gives none."""
-        return self.measured.worth
+        """Value of the policy and gains over each single action, with intervals; None if the log gives none.
+
+        Computed on first access.
+        """
+        return self.found.measure() if self.streamed is None else self.streamed.worth
 
     @property
     def certified(self) -> bool:
@@ -133,7 +138,7 @@ class Result:
 
         With improve_on=False, or ε = 0, which asks for the best itself, the distance from the best is asked for alone.
         """
-        return self.summary().answered
+        return self.found.question.answered(self.worth)
 
     @property
     def epsilon(self) -> float:
@@ -158,7 +163,7 @@ class Result:
     @property
     def alarms(self) -> tuple[str, ...]:
         """The evidence in the log against the assumptions: drift, or counts that do not fit the split."""
-        return self.summary().alarms
+        return self.found.question.alarms(self.worth)
 
     @property
     def answer(self) -> str:
@@ -435,7 +440,10 @@ def analyse(
         found = certify_rows(source, request, engine=who, warn=warn)
         rows = found.sample()
         rows = replace(rows, notices=source.form.notices) if isinstance(source, FileSet) else rows
-        measured = _measure(found, rows, tell=tell)
+        tell(MEASURING)
+        worth = found.measure()
+        tell(LOOKING_AHEAD)
+        measured = _look_ahead(found, rows, worth)
     return Result(found, rows, reading, name, action_number(request.control, rows, of="--control"), measured)
 
 
@@ -462,13 +470,11 @@ def without_useless(log: Rows, reading: Json, request: Request, data: object) ->
     return replace(log, recipe=replace(log.recipe, form=noticed)).without_features(found), reading
 
 
-def _measure(found: CertifiedLog, log: Log, *, tell: Progress = silent) -> Measured:
-    """Measure the certified policy, and predict the cost of the next ε; log: the rows by which that is estimated."""
-    tell("computing values and gains")
-    worth, made = found.measure(), found.certificate
+def _look_ahead(found: CertifiedLog, log: Log, worth: Worth | None) -> Measured:
+    """Predict the cost of the next ε by these rows, unless the policy is proven to be the best; worth: as measured."""
+    made = found.certificate
     if made.epsilon == 0 and made.certified:
         return Measured(worth, None, None)
-    tell("estimating how many more interactions are needed")
     return Measured(worth, *look_ahead(made, log, found.policies))
 
 

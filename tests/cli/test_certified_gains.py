@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.progress import heard_by
 
 
 @pytest.fixture
@@ -78,3 +79,15 @@ def test_an_alarm_leaves_nothing_proven(run, path):
     assert result.alarms
     assert not result.proven
     assert run("certify", path, "--control", "old", "--shuffle")[0] == 3
+
+
+def test_progress_tells_the_stage_and_how_far_it_is(path):
+    """Intervals are counted; the search for the best design, which takes longest with many actions, tells bounds."""
+    said: list[str] = []
+    result = pb.certify(path, "trees:depth=1", shuffle=True)
+    with heard_by(said.append, every_seconds=0.0):
+        assert result.worth is not None
+        assert said == [f"interval {k} of 4" for k in range(1, 5)]  # the policy is one action, and gains 0 over it
+        said.clear()
+        assert result.measured.outlook is not None
+    assert "the best design: round 1: between" in said[0]

@@ -190,6 +190,14 @@ class Question:
         """Whether the certificate proves the gain, if one was asked for, and a requested ε."""
         return self.certificate.certified and (self.control is None or self.gain is not None)
 
+    def alarms(self, worth: Worth | None) -> tuple[str, ...]:
+        """Return the contradictions between log and assumptions: a failed check, or an empty interval of the value."""
+        return self.certificate.alarms or (() if worth is None else worth.alarms)
+
+    def answered(self, worth: Worth | None) -> bool:
+        """Return whether what was asked for is proven, and nothing in the log contradicts an assumption."""
+        return self.proven and not self.alarms(worth)
+
     def describe_obstacle(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return a sentence on why no gain is proven, with the remedies, if there is such a reason; names (A,)."""
         if self.obstacle is None or self.control is None:

@@ -23,6 +23,7 @@ from pacbandits.confidence import certificate_threshold, check_delta, recommende
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.policies.trees.tree_policy import TreePolicy
+from pacbandits.progress import count_aloud
 from pacbandits.records import Chosen, Log, Mixture, Policy, parts_of
 from pacbandits.records.row_order import COUNTED, says
 from pacbandits.rewards import RewardModel, check_model, first_model, model_from_json
@@ -343,6 +344,7 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence) -> Worth
     """Return all intervals, in the units of rewards."""
     (low, high), n_actions = log.reward_range, log.n_actions
     one_side = sure.part * sure.delta / 2.0
+    done = count_aloud("interval", 2 * n_actions + (sure.constant is None))
 
     def interval(kind: Kind, *, union: int = 1) -> Ends:
         size, loose = (sure.log_size, sure.slack) if kind.of_policy else (0.0, 0.0)
@@ -350,6 +352,7 @@ def compose_worth(weighing: Weighing, log: ToldOfLog, sure: Confidence) -> Worth
         above = certificate_threshold(log_size=size, delta=one_side / union)
         rising, falling = weighing.wealth(kind), weighing.wealth(kind, sign=-1.0)
         least, most = rising.bound(needed) - loose, -falling.bound(above) + loose
+        done()
         return Ends(least, weighing.estimate(kind), most, rising.standard_error(falling))
 
     unit = high - low

@@ -499,7 +499,7 @@ def certify_log(
     pacbandits certify --write-plan plan.json --action variant --reward bought --split uniform --control none
     pacbandits certify test.csv --plan plan.json --certificate proof.json[/]
     """
-    from pacbandits.analysis import analyse
+    from pacbandits.analysis import LOOKING_AHEAD, MEASURING, analyse
     from pacbandits.confidence import check_delta
     from pacbandits.logs.table_files import is_streamed
     from pacbandits.planning.plan_files import load_any_plan
@@ -557,7 +557,10 @@ def certify_log(
                 who = stack.enter_context(open_engine(engine or "stream", scheduler=scheduler, workers=workers))
             result = analyse(local.paths, reading, request, engine=who, progress=tell, notice=partial(say, err=True))
             result = result if local.name is None else replace(result, source=local.name)
-        tell("computing values and gains")
+        tell(MEASURING)
+        _ = result.worth
+        tell(LOOKING_AHEAD)
+        _ = result.measured
         named = None if certificate is None else certificate.name
         summary = result.summary(proof=named, distances=report is not None)
     made = result.certificate

@@ -279,12 +279,12 @@ class Summary:
     @property
     def alarms(self) -> tuple[str, ...]:
         """Contradictions between the log and the assumptions, in words: a failed check, or an empty interval."""
-        return self.certificate.alarms or (() if self.worth is None else self.worth.alarms)
+        return self.question.alarms(self.worth)
 
     @property
     def answered(self) -> bool:
         """Whether what was asked for is proven, and nothing in the log contradicts an assumption."""
-        return self.question.proven and not self.alarms
+        return self.question.answered(self.worth)
 
     @property
     def scale(self) -> Scale | None:

@@ -22,6 +22,7 @@ from pacbandits.checks import instance
 from pacbandits.design import Shifted, price_propensities, solve_design
 from pacbandits.errors import InputError
 from pacbandits.policies.base import PolicyClass, check_class
+from pacbandits.progress import hearer, prefixed
 from pacbandits.records import Log, check_log, likeliest
 from pacbandits.rewards import RewardModel, check_model, model_from_json
 from pacbandits.trials.coda import DEFAULT_FLOOR_SHARE, MIN_DESIGN_PRICE, Findings, gap_task, noise_share
@@ -88,7 +89,10 @@ def outlook(certificate: Certificate, log: Log, policies: PolicyClass, *, model:
     )
     # An action that was never possible would have infinite cost; a small probability is as good.
     same = max(price_propensities(same_task, np.maximum(mixed, 1e-9)).upper, MIN_DESIGN_PRICE)
-    best = min(max(solve_design(best_task, tolerance=DESIGN_PRECISION).upper, MIN_DESIGN_PRICE), same)
+    heard = hearer()
+    progress = None if heard is None else prefixed(heard[0], "the best design")
+    solved = solve_design(best_task, tolerance=DESIGN_PRECISION, progress=progress)
+    best = min(max(solved.upper, MIN_DESIGN_PRICE), same)
     nats = 2.0 * missing * noise_share(ledger)
     return Outlook(max(nats * same, to_move), max(nats * best, to_move))
 
