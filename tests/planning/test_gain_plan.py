@@ -184,6 +184,15 @@ def test_the_page_and_the_figure():
     assert len(figure.axes[0].lines) == 3
 
 
+def test_a_plan_is_compared_with_a_log_whose_gain_cannot_be_proven():
+    """A control was named: the log proves no gain over it, as its rows have no order."""
+    log = pilot(0.4)
+    chances = np.where(np.arange(len(log))[:, None] % 2 == 0, [0.4, 0.6], [0.6, 0.4])
+    found = pb.certify(replace(log, propensities=chances), "trees:depth=0", control="old").found.question
+    assert found.obstacle is not None
+    assert [row[2] for row in happened(quick(), found, log)][1:] == ["no", "none is proven"]
+
+
 @pytest.mark.thorough
 def test_a_simulation_and_the_log_that_is_compared_with_it():
     options = {"effect": 0.4, "policies": "trees:depth=0"}
