@@ -6,6 +6,7 @@ python -m benchmarks.best [runs] [problem ...]
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
@@ -21,21 +22,30 @@ PROBLEMS = (
 DELTA = 0.05
 
 
+def play(spec: str, algorithm: str, epsilon: float, seed: int) -> tuple[int, bool]:
+    """The samples of one run, and whether its answer was right."""
+    done = pb.run(spec, algorithm=algorithm, epsilon=epsilon, delta=DELTA, rng=seed)
+    return done.samples, done.correct
+
+
 def main(runs: int, problems: tuple[str, ...]) -> None:
-    rows: list[list[str]] = []
-    wrong = 0
-    for spec in problems:
-        problem = pb.load_problem(spec)
-        measured = pb.measure(problem, problem.policies, epsilon=0.0, delta=DELTA)
-        row = [f"`{spec}`", f"{measured.gap_epsilon:.4f}"]
-        for algorithm in ("coda", "uniform"):
-            for epsilon in (0.0, measured.gap_epsilon / 2):
-                done = [
-                    pb.run(problem, algorithm=algorithm, epsilon=epsilon, delta=DELTA, rng=seed) for seed in range(runs)
-                ]
-                wrong += sum(not one.correct for one in done)
-                row.append(f"{np.median([one.samples for one in done]):,.0f}")
-        rows.append([*row, f"{measured.union_price:,.0f}"])
+    loaded = [pb.load_problem(spec) for spec in problems]
+    measured = [pb.measure(one, one.policies, epsilon=0.0, delta=DELTA) for one in loaded]
+    jobs = [
+        (spec, algorithm, epsilon, seed)
+        for spec, one in zip(problems, measured, strict=True)
+        for algorithm in ("coda", "uniform")
+        for epsilon in (0.0, one.gap_epsilon / 2)
+        for seed in range(runs)
+    ]
+    with ProcessPoolExecutor() as pool:
+        samples, right = zip(*pool.map(play, *zip(*jobs, strict=True)), strict=True)
+    medians = np.median(np.reshape(samples, (len(problems), -1, runs)), axis=2)
+    wrong = len(right) - sum(right)
+    rows = [
+        [f"`{spec}`", f"{one.gap_epsilon:.4f}", *(f"{median:,.0f}" for median in found), f"{one.union_price:,.0f}"]
+        for spec, one, found in zip(problems, measured, medians, strict=True)
+    ]
     both = [f"`{name}`, ε = {epsilon}" for name in ("coda", "uniform") for epsilon in ("0", "half of it")]
     head = [f"δ = {DELTA:g}, medians of {runs} runs", "least gap", *both, "2ρ_σ log(\\|Π\\|/δ)"]
     print_table("The best itself", head, rows)

@@ -4,8 +4,8 @@ python -m benchmarks.proofs [runs] [problem ...]
 python -m benchmarks.proofs times
 
 Medians and, in brackets, 90th percentiles; the paper's algorithm is run once, as it asks for about the same number each
-time. Runs go on in two processes at a time. `times` takes one run after the other instead, on an otherwise idle
-machine, and tells seconds by the clock.
+time. All cores are used. `times` takes one run after the other instead, on an otherwise idle machine, and tells seconds
+by the clock.
 """
 
 from __future__ import annotations
@@ -55,22 +55,21 @@ def price(spec: str) -> float:
 
 def main(runs: int, problems: tuple[str, ...]) -> None:
     rows: list[list[str]] = []
-    wrong = 0
-    with ProcessPoolExecutor(2) as pool:
-        for spec in problems:
-            samples: dict[str, list[int]] = {}
-            for algorithm in ALGORITHMS:
-                done = list(pool.map(play, [spec] * runs, [algorithm] * runs, range(runs)))
-                samples[algorithm] = [one.samples for one in done]
-                wrong += sum(not one.right for one in done)
-            paper, yardstick = play(spec, "coda-paper", 0), price(spec)
-            wrong += not paper.right
+    jobs = [(spec, algorithm, seed) for spec in problems for algorithm in ALGORITHMS for seed in range(runs)]
+    jobs += [(spec, "coda-paper", 0) for spec in problems]
+    with ProcessPoolExecutor() as pool:
+        yardsticks = pool.map(price, problems)
+        outcomes = dict(zip(jobs, pool.map(play, *zip(*jobs, strict=True)), strict=True))
+        wrong = sum(not one.right for one in outcomes.values())
+        for spec, yardstick in zip(problems, yardsticks, strict=True):
+            samples = {
+                algorithm: [outcomes[spec, algorithm, seed].samples for seed in range(runs)] for algorithm in ALGORITHMS
+            }
             uniform, coda = (float(np.median(samples[name])) for name in ("uniform", "coda"))
             rows.append([f"`{spec}`", spread(samples["uniform"]), spread(samples["coda"]), f"{uniform / coda:.1f}"])
             rows[-1] += [spread(samples["coda:answer=single"])]
             rows[-1] += [f"{yardstick:,.0f}", f"{coda / yardstick:.2g}"] if yardstick > 0 else ["–", "–"]
-            rows[-1] += [power(paper.samples)]
-            print(*rows[-1], flush=True, file=sys.stderr)
+            rows[-1] += [power(outcomes[spec, "coda-paper", 0].samples)]
     head = [f"ε = δ = {LEVEL}", "uniform", "coda", "times fewer", "coda, a single policy"]
     head += ["2ρ_σ log(\\|Π\\|/δ)", "coda over that", "coda-paper"]
     print_table(f"{runs} runs each; {wrong} wrong answers", head, rows)

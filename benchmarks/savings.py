@@ -6,10 +6,12 @@ python -m benchmarks.savings epsilon [runs]      what a smaller ε costs, on `tr
 
 from __future__ import annotations
 
-import statistics
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import pacbandits as pb
 from benchmarks.measuring import print_table
@@ -27,34 +29,31 @@ FAMILIES = {
 Samples = dict[str, list[float]]  # by algorithm, one an entry of the sweep
 
 
-def samples_of(spec: str, *, epsilon: float, runs: int) -> dict[str, float]:
-    """The median samples of coda and of uniform."""
-    problem = pb.load_problem(spec)
-    found: dict[str, float] = {}
-    for algorithm in ("uniform", "coda"):
-        done = [
-            pb.run(problem, algorithm=algorithm, epsilon=epsilon, delta=DELTA, rng=seed).samples for seed in range(runs)
-        ]
-        found[algorithm] = statistics.median(done)
-    return found
+def play(spec: str, algorithm: str, epsilon: float, seed: int) -> int:
+    """The samples of one run."""
+    return pb.run(spec, algorithm=algorithm, epsilon=epsilon, delta=DELTA, rng=seed).samples
 
 
 def sweep(name: str, cases: list[tuple[float, str, float]], *, title: str, head: str, runs: int) -> Samples:
-    """Measure and print; cases are (what is varied, spec, ε)."""
-    found: Samples = {"uniform": [], "coda": []}
-    rows: list[list[str]] = []
-    for varied, spec, epsilon in cases:
-        here = samples_of(spec, epsilon=epsilon, runs=runs)
-        for algorithm, samples in here.items():
-            found[algorithm].append(samples)
-        ratio = here["uniform"] / here["coda"]
-        rows.append([f"{varied:g}", f"{here['uniform']:,.0f}", f"{here['coda']:,.0f}", f"{ratio:.1f}"])
-        print(f"# {name} {varied:g}: {ratio:.2f}", file=sys.stderr, flush=True)
+    """Measure and print medians; cases are (what is varied, spec, ε)."""
+    jobs = [
+        (spec, algorithm, epsilon, seed)
+        for algorithm in ("uniform", "coda")
+        for _, spec, epsilon in cases
+        for seed in range(runs)
+    ]
+    with ProcessPoolExecutor() as pool:
+        samples = np.array(list(pool.map(play, *zip(*jobs, strict=True)))).reshape(2, len(cases), runs)
+    uniform, coda = np.median(samples, axis=2).tolist()
+    rows = [
+        [f"{varied:g}", f"{one:,.0f}", f"{two:,.0f}", f"{one / two:.1f}"]
+        for (varied, _, _), one, two in zip(cases, uniform, coda, strict=True)
+    ]
     print_table(f"`{name}`, {title}, medians of {runs} runs", [head, "uniform", "coda", "times fewer"], rows)
-    return found
+    return {"uniform": uniform, "coda": coda}
 
 
-def main(runs: int = 3) -> None:
+def main(runs: int = 9) -> None:
     sweeps: dict[tuple[str, str], Samples] = {}
     for name, spec in FAMILIES.items():
         by_actions = [(float(a), spec(a), EPSILON) for a in ACTIONS[name]]
@@ -105,16 +104,17 @@ def draw(sweeps: dict[tuple[str, str], Samples]) -> None:
 
 def by_epsilon(runs: int) -> None:
     """The samples of coda alone."""
-    problem = pb.load_problem(FAMILIES["trees"](16))
     shown = (0.2, 0.1, 0.05, 0.035)
-    done = [[pb.run(problem, epsilon=e, delta=DELTA, rng=seed).samples for seed in range(runs)] for e in shown]
+    jobs = [(FAMILIES["trees"](16), "coda", epsilon, seed) for epsilon in shown for seed in range(runs)]
+    with ProcessPoolExecutor() as pool:
+        samples = np.array(list(pool.map(play, *zip(*jobs, strict=True)))).reshape(len(shown), runs)
     print_table(
         f"coda on `trees` with 16 actions, δ = {DELTA}, medians of {runs} runs",
         ["ε", *(f"{e:g}" for e in shown)],
-        [["samples", *(f"{statistics.median(samples):,.0f}" for samples in done)]],
+        [["samples", *(f"{median:,.0f}" for median in np.median(samples, axis=1))]],
     )
 
 
 if __name__ == "__main__":
     words = [word for word in sys.argv[1:] if word != "epsilon"]
-    (by_epsilon if "epsilon" in sys.argv else main)(int(words[0]) if words else 3)
+    (by_epsilon if "epsilon" in sys.argv else main)(int(words[0]) if words else 9)
