@@ -217,15 +217,17 @@ def verify(
         return _verify_files(certificate, log, policies, contexts, model, engine)
     check_memory(policies, len(check_log(log)))
     verdict = kind.recheck(certificate, log, policies, contexts, model)
-    claimed = certificate.of(log)
-    tested = rows_to_test(certificate, claimed) if isinstance(certificate, Certificate) else RowsToTest(claimed)
-    verdict = _with_a_look(verdict, certificate, tested)
+    if verdict.good:
+        claimed = certificate.of(log)
+        tested = rows_to_test(certificate, claimed) if isinstance(certificate, Certificate) else RowsToTest(claimed)
+        verdict = _with_a_look(verdict, certificate, tested)
     if verdict.good and len(log) > certificate.rows:
         more = (
             f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
         )
-        if isinstance(certificate, Certificate) and certificate.shuffled:
-            # A shuffle allows one analysis of a log whose end was planned, and this log has grown.
+        if isinstance(certificate, Certificate) and (certificate.shuffled or certificate.any_file_order):
+            # A shuffle, or a choice of rows by contents, allows one analysis of a log whose end was planned, and this
+            # log has grown.
             # Which rows these are depends on the file, if not the order in which they count.
             words = f"{more}: it had been planned to end there, and nobody chose by rewards which rows stand first"
             verdict = replace(verdict, trusted=(*verdict.trusted, words))

@@ -18,8 +18,8 @@ SPEC = "trees:depth=1,bins=8"
 ROWS = 1400
 
 
-def made_log(*, seed=0, rows=ROWS, rounds=None, places=("a", "b"), adaptive=False):
-    """Action 1 is right above 40, action 0 below; places mean nothing. adaptive: whether propensities change once."""
+def made_log(*, seed=0, rows=ROWS, rounds=None, places=("a", "b")):
+    """Action 1 is right above 40, action 0 below; places mean nothing."""
     rng = np.random.default_rng(seed)
     age, place = rng.normal(40, 10, rows), rng.integers(len(places), size=rows)
     contexts = pb.Contexts.of(np.column_stack([age, place]), names=["age", "place"], categories=[None, tuple(places)])
@@ -27,7 +27,6 @@ def made_log(*, seed=0, rows=ROWS, rounds=None, places=("a", "b"), adaptive=Fals
     rewards = (rng.random(rows) < np.where((age > 40) == (actions == 1), 0.9, 0.2)).astype(float)
     options = {} if rounds is None else {"rounds": np.minimum(np.arange(rows) // rounds, 9)}
     propensities = np.full((rows, 2), 0.5)
-    propensities[-1] = (0.4, 0.6) if adaptive else (0.5, 0.5)
     return pb.Log.of(contexts, actions=actions, rewards=rewards, propensities=propensities, **options)
 
 
@@ -40,12 +39,11 @@ def with_features(log, features, categories=None):
 @pytest.mark.parametrize(
     ("log", "ordered", "taught"),
     [
-        (made_log(adaptive=True), False, MIN_LEARNING_INTERACTIONS),
         (made_log(), True, MIN_LEARNING_INTERACTIONS),
         (made_log(rounds=300), False, 300),
         (made_log(rounds=100), False, 300),  # as many rounds as it takes
     ],
-    ids=["unordered", "ordered", "rounds", "short rounds"],
+    ids=["ordered", "rounds", "short rounds"],
 )
 def test_later_rows_have_no_say_in_the_class_and_the_first_none_in_the_proof(log, ordered, taught):
     learnt = pb.learn_class(SPEC, log, ordered=ordered)
@@ -59,12 +57,8 @@ def test_later_rows_have_no_say_in_the_class_and_the_first_none_in_the_proof(log
     made = pb.certify(log, learnt, epsilon=0.3, delta=0.05, ordered=ordered).certificate
     assert made.certified
     assert any(f"its first {taught} rows taught it, and those rows prove nothing" in one for one in made.assumptions)
-    assert any("not sorted by what it holds" in one for one in made.assumptions) is (not ordered and taught == 256)
-    rewards = np.where(later, log.rewards, 1 - log.rewards)
-    # Where a model learns from the first rows their rewards may change how much is proven, but they never bet.
-    if not ordered and taught == 256:
-        again = pb.certify(replace(log, rewards=rewards), learnt, epsilon=0.3, delta=0.05).certificate
-        assert again.value == pytest.approx(made.value, abs=1e-9)
+    assert not any("not sorted by what it holds" in one for one in made.assumptions)
+    # A model learns from the first rows, so that their rewards may change how much is proven, but they never bet.
     for expert in made.experts:
         assert not made.bets.stakes(expert)[: made.bets.spared].any()
     assert pb.verify(made, log, learnt.policies).checked[0] == (

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pacbandits as pb
+from pacbandits.certificate.learning import rows_that_bet
 from pacbandits.certificate.learning_record import MIN_SHARE_LEARNING_INTERACTIONS
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.proofs import check_expected
@@ -93,7 +94,7 @@ def test_a_budget_cannot_be_raised_afterwards(tmp_path) -> None:
 
 
 @pytest.mark.thorough
-def test_of_a_log_without_order_the_first_rows_teach_and_do_not_bet() -> None:
+def test_of_a_log_without_order_the_first_rows_by_content_teach_and_do_not_bet() -> None:
     log, spec = made_log(adaptive=True), next(iter(KEPT))
     learnt = pb.learn_class(spec, log)
     assert learnt.learning is not None
@@ -101,9 +102,11 @@ def test_of_a_log_without_order_the_first_rows_teach_and_do_not_bet() -> None:
     made = pb.certify(log, learnt, epsilon=0.5, delta=0.1).certificate
     assert pb.verify(made, log, learnt.policies).good
     assert pb.measure_worth(made, log) is not None
-    first = np.arange(len(log)) < MIN_SHARE_LEARNING_INTERACTIONS
-    other = replace(log, rewards=np.where(first, 1 - log.rewards, log.rewards))
-    assert pb.certify(other, learnt, epsilon=0.5, delta=0.1).certificate.value == pytest.approx(made.value, abs=1e-9)
+    bets = rows_that_bet(learnt.learning.arrange(log), learnt.learning)
+    assert bets.tolist() == list(range(MIN_SHARE_LEARNING_INTERACTIONS, len(log)))
+    assert not any(made.bets.stakes(expert)[0] for expert in range(len(made.bets)))
+    other = log.take(np.argsort(log.contexts.features[:, 0]))
+    assert pb.certify(other, spec, epsilon=0.5, delta=0.1).certificate.to_json() == made.to_json()
 
 
 def test_the_class_does_not_depend_on_where_the_log_ends() -> None:

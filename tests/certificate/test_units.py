@@ -203,8 +203,9 @@ def test_a_certificate_is_verified_and_none_of_its_units_can_be_changed(how):
 def test_whoever_taught_the_class_does_not_bet():
     log = shoppers(600, 9, uneven=True)
     learnt = pb.learn_class("trees:depth=1", log)
-    betting = set(log.units[rows_that_bet(log, learnt.learning)].tolist())
-    taught = list(dict.fromkeys(log.units.tolist()))[:FIRST_BLOCK_ROWS]
+    rows = learnt.learning.arrange(log)
+    betting = set(rows.units[rows_that_bet(rows, learnt.learning)].tolist())
+    taught = list(dict.fromkeys(rows.units.tolist()))[:FIRST_BLOCK_ROWS]
     assert betting == set(log.units.tolist()) - set(taught)
     made = pb.certify(log, learnt, epsilon=0.3).certificate
     assert pb.verify(made, log, learnt.policies).good

@@ -50,6 +50,7 @@ SIZES = "test_confidence.py::test_sample_sizes_give_the_widths_that_the_proofs_n
 BOUNDS = "complexity/test_bounds.py::test_"
 UNITS = "certificate/test_units.py::test_"
 CONTENT = "certificate/test_content_order.py::test_"
+TEACHING = "certificate/test_teaching_rows.py::test_"
 BLOCKS = "logs/test_blocks.py::test_"
 WAITING = "certificate/test_late.py::test_"
 BEST = "certificate/test_best.py::test_"
@@ -363,6 +364,48 @@ THRESHOLDS = (
         "trusted = (*trusted, ORDER_TRUSTED)",
         "trusted = (*trusted,)",
         "stored/test_stored.py::test_a_certificate_of_the_version_that_shuffled_row_numbers_says_what_it_trusts",
+    ),
+    Mutant(
+        "of rows without an order, those that stand first in the file teach",
+        "certificate/learning.py",
+        "log, by_content = sorted_by_content(log), True",
+        "by_content = True",
+        f"{TEACHING}any_permutation_of_the_file_gives_the_same_certificate",
+    ),
+    Mutant(
+        "of rows without an order, those that stand first in the file do not bet",
+        "certificate/learning_record.py",
+        "return sorted_by_content(log) if self.by_content and not has_rounds(log) else log",
+        "return log",
+        f"{TEACHING}any_permutation_of_the_file_gives_the_same_certificate",
+    ),
+    Mutant(
+        "by sums, of rows without an order those that stand first in the file teach",
+        "certificate/summed/survey.py",
+        "if spared and by_content:",
+        "if False:",
+        f"{TEACHING}any_permutation_gives_the_same_certificate_by_sums",
+    ),
+    Mutant(
+        "a class that other rows teach as the log grows is proven at all times",
+        "certificate/certificate.py",
+        "chosen = self.shuffled or self.any_file_order",
+        "chosen = self.shuffled",
+        f"{TEACHING}any_permutation_of_the_file_gives_the_same_certificate",
+    ),
+    Mutant(
+        "verify takes the first rows of the file for those that taught",
+        "verifier/order.py",
+        "return log_by_content(log) if chosen else log",
+        "return log",
+        f"{TEACHING}verify_derives_the_rows_that_taught_again_and_says_so",
+    ),
+    Mutant(
+        "verify does not say that which rows stand first is taken on trust",
+        "verifier/verify.py",
+        "trusted = (*trusted, TAUGHT_TRUSTED)",
+        "trusted = (*trusted,)",
+        "stored/test_stored.py::test_a_certificate_of_the_version_in_which_first_rows_taught_says_what_it_trusts",
     ),
     Mutant(
         "who taught the class bets at the next visit",

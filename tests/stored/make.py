@@ -84,6 +84,7 @@ def store_certificates(folder: Path) -> None:
     pb.certify(log, "trees:depth=1", delta=0.1, control="0").save(folder / "gain.json")
     store_trials(folder)
     store_guardrails(folder)
+    store_taught(folder)
 
 
 def store_trials(folder: Path) -> None:
@@ -116,6 +117,27 @@ def store_guardrails(folder: Path) -> None:
     for name, engine in (("guardrail", {}), ("guardrail_by_sums", {"engine": "threads"})):
         log.write(folder / f"{name}.parquet")
         pb.certify(log, "trees:depth=1", **asked, **engine).save(folder / f"{name}.json")
+
+
+def store_taught(folder: Path) -> None:
+    """Write certificates of a log without an order, of which some rows taught the class: in memory, and by sums.
+
+    first_rows_taught*, of x86_64, are the same from before these rows were chosen by their contents.
+    """
+    who = np.arange(900)
+    age = who * 37 % 60
+    chance = np.where(age > 30, 0.7, 0.4)
+    arms = (who * 61 % 100 < 100 * chance).astype(int)
+    earned = (who * 7 % 10 < np.where(arms == (age > 30), 9, 1)).astype(float)
+    log = pb.Log.of(
+        pb.Contexts.of(age.reshape(-1, 1), names=["age"]),
+        actions=arms,
+        rewards=earned,
+        propensities=np.column_stack([1 - chance, chance]),
+    )
+    for name, engine in (("chosen_rows_taught", {}), ("chosen_rows_taught_by_sums", {"engine": "threads"})):
+        log.write(folder / f"{name}.parquet")
+        pb.certify(log, "trees:depth=1", delta=0.1, **engine).save(folder / f"{name}.json")
 
 
 def store_record(folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,6 +136,22 @@ def test_a_certificate_of_the_version_that_shuffled_row_numbers_says_what_it_tru
         assert proof.certificate.by_content is not chosen
         assert any("nobody chose the order of the rows in the file" in words for words in found.trusted) is chosen
         assert any("in the order of their contents" in words for words in found.checked) is not chosen
+
+
+@pytest.mark.parametrize("how", ["", "_by_sums"])
+def test_a_certificate_of_the_version_in_which_first_rows_taught_says_what_it_trusts(how):
+    for name, chosen in (("first_rows_taught", False), ("chosen_rows_taught", True)):
+        proof, log = read_stored(NEWER / f"{name}{how}.json")
+        mixed = log.take(np.random.default_rng(0).permutation(len(log)))
+        assert proof.certificate.learning.by_content is chosen
+        assert proof.certificate.any_time is not chosen
+        found = pb.verify(proof.certificate, log, proof.policies)
+        assert found.good
+        assert any("not sorted by what it holds" in words for words in proof.certificate.assumptions) is not chosen
+        assert any("which rows stand first in the file" in words for words in found.trusted) is not chosen
+        assert pb.verify(proof.certificate, mixed, proof.policies).good is chosen
+        learning = replace(proof.certificate.learning, by_content=not chosen)
+        assert not pb.verify(replace(proof.certificate, learning=learning), log, proof.policies).good
 
 
 @each("record_*/*/export.parquet")

@@ -348,9 +348,11 @@ def certify_asymptotically(
         )
     check_all_in(log.rewards, by="an approximate certificate")
     blocks, shuffled = arrange(log, ordered=flag(ordered, name="ordered"), shuffle=flag(shuffle, name="shuffle"))
+    cut = blocks is not log
     if isinstance(policies, str):
         policies = learn_from_blocks(policies, blocks, None)
     learning = policies.learning if isinstance(policies, LearntClass) else None
+    blocks = blocks if learning is None else learning.arrange(blocks)
     policies = policies.policies if isinstance(policies, LearntClass) else check_class(policies)
     asked, delta = check_asked(check_log(log), policies, epsilon=epsilon, delta=delta)
     check_compared(log)
@@ -376,6 +378,7 @@ def certify_asymptotically(
     )
     found = certified_distances(drawn, sum_scores(rivals, scores.gaps(own)[0]), delta=delta)
     by_content = shuffled and not says(log.remarks, COUNTED)
+    any_file_order = by_content or (learning is not None and learning.by_content)
     return AsymptoticCertificate(
         policy=chosen,
         epsilon=asked,
@@ -395,13 +398,13 @@ def certify_asymptotically(
         digest=digest_log(blocks),
         class_digest=digest_class(policies),
         exact=policies.exact,
-        ordered=blocks is not log,
+        ordered=cut,
         shuffled=shuffled,
         by_content=by_content,
         learning=learning,
         remarks=(*log.assumed, *_rarely_played(log)),
-        checks=look_by_content(blocks) if by_content else look(log, shuffled=shuffled),
-        along_file=look_along_file(log) if by_content else None,
+        checks=look_by_content(blocks) if any_file_order else look(log, shuffled=shuffled),
+        along_file=look_along_file(log) if any_file_order else None,
     )
 
 

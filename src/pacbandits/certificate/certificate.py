@@ -390,7 +390,13 @@ class Certificate(Claim):
     @property
     def any_time(self) -> bool:
         """Whether the claim holds at all analyses of a growing log together, for any stopping rule."""
-        return not self.shuffled and (self.units is None or self.by_rounds or self.ordered)
+        chosen = self.shuffled or self.any_file_order  # anew at each length of the log
+        return not chosen and (self.units is None or self.by_rounds or self.ordered)
+
+    @property
+    def any_file_order(self) -> bool:
+        """Whether the certificate is the same for every order of the rows in their file."""
+        return self.by_content or (self.learning is not None and self.learning.by_content)
 
     @property
     def by_rounds(self) -> bool:
@@ -439,6 +445,7 @@ class Certificate(Claim):
         basis = basic_assumptions(units=self.units is not None, shuffled=self.shuffled, in_order=in_order)
         asked = (
             (FIXED if learning is None else learning.assumption, True),
+            (UNITS_END, learning is not None and learning.by_content and self.units is None),
             (ROUNDS, self.by_rounds),
             (ORDERED, self.ordered and not self.shuffled),
             (SHUFFLED if self.units is None else UNITS_SHUFFLED, self.shuffled and not says(self.remarks, COUNTED)),
@@ -479,7 +486,9 @@ class Certificate(Claim):
         if self.ordered and log.known is not None:  # altered: late rewards exclude blocks
             return False
         cut = rearrange(log, ordered=self.ordered, shuffle=self.shuffled, by_content=self.by_content)
-        return digest_log(cut if self.learning is None else self.learning.set_apart(cut)) == self.digest
+        if self.learning is not None:
+            cut = self.learning.set_apart(self.learning.arrange(cut))
+        return digest_log(cut) == self.digest
 
     def figures(self) -> Json:
         return {
@@ -547,6 +556,8 @@ class Certificate(Claim):
                 raise InputError("rows were shuffled, but the certificate does not go by their order")
             if made.by_content and not made.shuffled:
                 raise InputError("rows stand in an order by their contents, but the certificate says no shuffle")
+            if made.learning is not None and made.learning.by_content and made.ordered:
+                raise InputError("the rows that taught were chosen by their contents, but the rows have an order")
             if made.units is not None and made.units > made.samples:
                 raise InputError(f"{made.samples:,} interactions cannot be of {made.units:,} people")
             if len(set(made.experts)) < len(made.experts):

@@ -446,7 +446,7 @@ def certify_survey(read: LogSurvey, learnt: LearntClass, request: Request) -> Ce
     )
 
     made = replace(least_distance(evidence, laid.favourite, asked, narrow=request.epsilon is None), rows=read.rows)
-    if made.by_content:
+    if made.any_file_order:
         along_file = look_along_file(read.watched)
         made = replace(made, checks=look_by_content(read.early), along_file=along_file)
     else:

@@ -42,7 +42,7 @@ class AssumptionCheck:
     where: the strongest sign, in words; "" if nothing could be tested.
     looked_at: what was tested, in words, or why nothing could be.
     by_rows: whether the order of the rows was taken for that of time, as the log has a single round.
-    remark: whether the proof does not depend on that order, as rows were shuffled, so that a sign is no alarm.
+    remark: whether the proof does not depend on that order, but on contents, so that a sign is no alarm.
     """
 
     kind: CheckKind
@@ -80,8 +80,8 @@ class AssumptionCheck:
             )
         if self.remark:
             return (
-                f"rows differ along the file: {self.where}; the proof does not depend on their order, as rows were "
-                "shuffled. If they stand in the order of time, name it (--time COLUMN, or --ordered), and this is "
+                f"rows differ along the file: {self.where}; the proof does not depend on their order in the "
+                "file. If they stand in the order of time, name it (--time COLUMN, or --ordered), and this is "
                 "drift; if their order means nothing, say --order none"
             )
         return (

@@ -5,8 +5,8 @@ choose which rows teach and which bet. All hashes are BLAKE2b.
 
 1. The digest of a row, 16 bytes, is of everything that a certificate takes from it, in words of 8 bytes, little-endian:
    its features in the order of their names, a number as an IEEE double and a label as the 16-byte digest of its text;
-   the action; the reward; the propensities; their declared minima, the context id, φ and the metrics, if the log has
-   them. Zero has one sign, and a missing number one form.
+   the action; the reward; the propensities; their declared minima, the context id, φ, the metrics and the round from
+   which the reward was known, if the log has them. Zero has one sign, and a missing number one form.
 2. The digest of a unit with several rows is of the sorted digests of these; otherwise a row is an item of its own.
 3. The key, 32 bytes, is the digest of the sorted digests of all items: it depends on every row, and on no order.
 4. The j-th copy of an item, from 0, has the place that the 8-byte digest of key, item and j has among all others.
@@ -161,6 +161,7 @@ def row_digests(log: Log) -> Words:
     columns += [] if contexts.ids is None else [contexts.ids.astype(np.uint64)]
     columns += [] if contexts.phi is None else [_bits(contexts.phi.array)]
     columns += [] if log.metric_values is None else [_bits(log.metric_values)]
+    columns += [] if log.known is None else [log.known.astype(np.uint64)]
     return hashed_words(np.concatenate([one.reshape(n, -1) for one in columns], axis=1), ROW_BYTES)
 
 

@@ -6,8 +6,27 @@ rows) of the log, which then do not bet. Classes are learnt from contexts alone,
 
 Why the first rows may teach: given the contexts of some rows, those of the others are still independent draws from the
 same distribution, and their actions drawn with the logged propensities. So the wealth of the others is a
-supermartingale against any class made from the contexts of the first ones, even if rows do not stand in order; but then
-the position of the first rows must not depend on their content, which the certificate states as an assumption.
+supermartingale against any class made from the contexts of the first ones.
+
+**Rows without an order.** If nothing is known of the order of rows, being one of the first of the file may depend on
+what a row holds: whoever writes the file could choose the class, and hide rows among those that prove nothing. So the
+rows are put in the order of their contents (`content_order`), and the first of these teach. With the digest as a random
+oracle they are a uniformly random subset T of all rows (or of all units), independent of what the rows hold. Given T
+and the contexts in it, take the other rows in the order in which they occurred, whatever that was:
+
+- The context of a row is independent of all earlier rows and of the contexts in T, and so are the rewards that each
+  action would earn in it. The action is drawn with its propensity given the past, which may depend on earlier rows,
+  those in T included. All visits of a unit in T are in T, and units are independent of each other.
+- All these rows are one round, whose stakes and predictions are fixed in advance. So their wealth is a supermartingale,
+  also where only minimum propensities are known; pending rewards count at their worst, so that the wealth with them is
+  at most the wealth once they are known.
+
+The number of rows must not depend on rewards: with one more row another subset teaches another class, so that a log
+that grows has another proof at each end, each with all of δ. The certificate states that as an assumption, and does not
+hold at all analyses together.
+
+In earlier versions the first rows of such a file taught; their certificates assume that the file is not sorted by what
+it holds, and are verified so. Rows of counted blocks stand in a random order already, and keep it.
 """
 
 from __future__ import annotations
@@ -17,6 +36,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pacbandits.arrays import FloatArray, IntArray
+from pacbandits.certificate.content_order import sorted_by_content
 from pacbandits.certificate.conventions import MAX_TEACHING_ROWS, arrange, has_rounds
 from pacbandits.certificate.learning_record import (
     MAX_SPEC_CHARACTERS,
@@ -32,6 +52,7 @@ from pacbandits.policies.registry import learns, load_policies
 from pacbandits.policies.summation import can_be_summed
 from pacbandits.records import Contexts, Log, check_contexts, check_log
 from pacbandits.records.log import digest_contexts
+from pacbandits.records.row_order import COUNTED, says
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +83,8 @@ def learn_class(
     spec: the name with its options, as in `trees:depth=2`.
     log: the log to certify.
     contexts: from before the experiment. Without them the class is learnt from the contexts of the log's first rounds,
-        or its first 256 rows (987 for classes restricted by a smallest leaf or a budget), which then do not bet.
+        or its first 256 rows (987 for classes restricted by a smallest leaf or a budget), which then do not bet. If the
+        log has no order, these are the first in the order of their contents, whatever their order in the file.
     ordered, shuffle: as for `certify`.
 
     >>> import pacbandits as pb
@@ -107,12 +129,13 @@ def first_rows(log: Log, *, most: int) -> IntArray:
 
 
 def learn_from_blocks(
-    spec: str, log: Log, contexts: Contexts | None, *, sizes: FloatArray | None = None
+    spec: str, log: Log, contexts: Contexts | None, *, sizes: FloatArray | None = None, by_content: bool = False
 ) -> LearntClass:
     """Learn the class of a name from a log that is cut into blocks if it has an order.
 
     sizes (rounds,): if the log is the beginning of a longer one with an order, the number of interactions of each of
-    all rounds, by which the log's are numbered.
+    all rounds, by which the log's are numbered. by_content: whether it is the beginning of one without an order, in the
+    order of the contents of all rows.
     """
     if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
         raise InputError(f"'{plain(spec)}' is no spec of one line and at most {MAX_SPEC_CHARACTERS:,} characters")
@@ -131,6 +154,8 @@ def learn_from_blocks(
         raise InputError(NO_SAMPLE)
     else:
         spared, whole, taken = 1, log.n_units, fewest
+        if not by_content and not says(log.remarks, COUNTED):
+            log, by_content = sorted_by_content(log), True
     if whole <= taken:  # no row would be left to bet
         what = "interactions, which" if log.units is None else "people, whose rows"
         raise InputError(
@@ -145,7 +170,8 @@ def learn_from_blocks(
     counts = log.weights[first]  # contexts are weighted by their occurrences, and keep the labels that occurred
     known = replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
     made = load_policies(spec, known, n_actions=log.n_actions)
-    return LearntClass(made, Learning(spec, len(known), digest_contexts(known), spared, in_order=in_order))
+    learning = Learning(spec, len(known), digest_contexts(known), spared, in_order=in_order, by_content=by_content)
+    return LearntClass(made, learning)
 
 
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
@@ -160,7 +186,7 @@ def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
 
 
 def rows_that_bet(log: Log, learning: Learning | None) -> IntArray:
-    """Return the rows (k,) of a log that were not spared."""
+    """Return the rows (k,) of a log, as `Learning.arrange` returns it, that were not spared."""
     if learning is None or learning.spared == 0:
         return np.arange(len(log))
     apart = learning.set_apart(log)

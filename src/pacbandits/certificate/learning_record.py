@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from pacbandits.certificate.content_order import sorted_by_content
 from pacbandits.certificate.conventions import FIRST_BLOCK_ROWS, has_rounds
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.policies.registry import describe_restrictions, goes_by_shares
@@ -38,6 +39,8 @@ class Learning:
     spared: the number of first rounds, or blocks, of the log that have these contexts, and that do not bet; 0 for
         contexts that are not from the log.
     in_order: whether the log's beginning is known to have come first; true for contexts that are not from the log.
+    by_content: whether the rows were chosen by a digest of their contents, as the log has no order. A file records it
+        if it is true; in certificates of earlier versions the first rows of such a file taught.
     """
 
     spec: str
@@ -45,6 +48,7 @@ class Learning:
     digest: str
     spared: int
     in_order: bool
+    by_content: bool = False
 
     @property
     def best(self) -> str:
@@ -64,31 +68,46 @@ class Learning:
             many = count_of(self.contexts, "context")
             learnt = f"the policy class ({self.spec}) was learnt from {many} (digest {short}…)"
             return f"{learnt} that were fixed before the log was seen"
-        words = (
-            f"the policy class ({self.spec}) was asked for before the log was seen; the contexts of its first "
-            f"{count_of(self.contexts, 'row')} taught it, and those rows prove nothing"
+        asked = f"the policy class ({self.spec}) was asked for before the log was seen; the contexts of"
+        taught = f"{count_of(self.contexts, 'row')} taught it, and those rows prove nothing"
+        if self.by_content:
+            return f"{asked} {taught}; they were chosen by a digest of their contents, whatever their order in the file"
+        words = f"{asked} its first {taught}"
+        return (
+            words
+            if self.in_order
+            else f"{words}; they stand first for no reason that lies in them: the log is not sorted by what it holds"
         )
-        if self.in_order:
-            return words
-        return f"{words}; they stand first for no reason that lies in them: the log is not sorted by what it holds"
+
+    def arrange(self, log: Log) -> Log:
+        """Return the log with the rows that taught first: in the order of contents, if they were chosen by these."""
+        return sorted_by_content(log) if self.by_content and not has_rounds(log) else log
 
     def set_apart(self, log: Log) -> Log:
-        """Return the log with the rows that taught as a round of its own, if it has none and they are from it."""
+        """Return the log with the rows that taught as a round of its own, if it has none and they are from it.
+
+        log: as `arrange` returns it.
+        """
         return set_apart(log, fewest_to_teach(self.spec)) if self.spared else log
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "by_content" or value}
 
     @classmethod
     def from_json(cls, value: object) -> Learning:
         """Return the record that `to_json` wrote."""
         wanted = {"spec": str, "contexts": int, "digest": str, "spared": int, "in_order": bool}
         given = cast(dict[str, Any], value if isinstance(value, dict) else {})
+        wanted |= {"by_content": bool} if "by_content" in given else {}
         if given.keys() != wanted.keys() or any(type(given[name]) is not kind for name, kind in wanted.items()):
             raise InputError(f"how a class was learnt takes {', '.join(wanted)}, not {plain(given)}")
         made = cls(**given)
         if made.contexts < 1 or made.spared < 0 or plain(made.spec, most=MAX_SPEC_CHARACTERS) != made.spec:
             raise InputError(f"no class was learnt like this: {plain(given)}")
+        if made.by_content and (made.in_order or made.spared != 1):
+            raise InputError(
+                f"rows are chosen by their contents to teach a class if the log has no order: {plain(given)}"
+            )
         return made
 
 

@@ -97,7 +97,7 @@ class LogInMemory:
     """A log in memory, whose wealth is sums of floats.
 
     watched: the log as it was read.
-    early: the same, cut into blocks if it has an order.
+    early: the same, cut into blocks if it has an order; sorted by content if contents chose the rows that taught.
     facts: the same with the rows that taught the class as a round of their own.
     predicted: predictions for its rows, by the reward model.
     by_metric: the survey with a metric as the reward, by its name and the number that a ratio is tested at.
@@ -133,7 +133,11 @@ class LogInMemory:
 
     def set_apart(self, learning: Learning | None) -> LogInMemory:
         """Return the survey with the rows that taught the class as a round of their own."""
-        return self if learning is None else replace(self, facts=learning.set_apart(self.early), by_metric={})
+        if learning is None:
+            return self
+        early = learning.arrange(self.early)
+        predicted = self.predicted if early is self.early else {}
+        return replace(self, early=early, facts=learning.set_apart(early), predicted=predicted, by_metric={})
 
     @property
     def digest(self) -> str:

@@ -419,7 +419,7 @@ def measure_policy(
     None if the rows give no bound. delta: the probability that each interval is wrong (default: the certificate's).
     """
     c, counts, by_round = certificate, rows.counts, rows.rows_by_round
-    if c.by_content and c.along_file is None:  # read from a file
+    if c.any_file_order and c.along_file is None:  # read from a file
         c = replace(c, along_file=look_along_file(rows.watched))
     used = model_from_json(c.model) if model is None else check_model(model)
     wrong = c.delta if delta is None else check_delta(delta)

@@ -96,6 +96,8 @@ def _contents(log: Log) -> NDArray[np.int64]:
         parts.append(_as_words(contexts.phi.array))
     if log.metric_values is not None:
         parts.append(_as_words(log.metric_values))
+    if log.known is not None:
+        parts.append(log.known)
     return np.hstack([np.asarray(part, dtype="<i8").reshape(len(log), -1) for part in parts])
 
 

@@ -82,7 +82,7 @@ def faults_on_sight(
     counted = says(log.assumed, COUNTED)
     if says(c.remarks, COUNTED) and not counted:  # that would hide whose word the order of rows is
         faults.append("the certificate says that rows were counted in blocks, and the log does not")
-    if c.by_content and counted:
+    if c.any_file_order and counted:
         faults.append("rows of counted blocks stand in the order in which they were counted, not in one by contents")
     if c.improvement is not None and c.shuffled and not (c.by_content or counted):
         faults.append("gains over control are proven by rows in the order of their contents")

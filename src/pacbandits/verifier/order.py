@@ -4,7 +4,8 @@ A log with rounds keeps them. Rows without rounds that stand in the order in whi
 256 rows, and then as many as make all rows so far 1.4 times as many. If any order is valid, rows are shuffled first, by
 their contents (see `content_order`), and one block ends at 55 % of them, where the leader settles. Certificates of
 earlier versions were shuffled by a hash of row numbers. Rows without any order are one round, before which those that
-taught the policy class are another.
+taught the policy class are another: the first in the order of their contents, or of the file in certificates of earlier
+versions.
 
 `order_log` does this for a log in memory, a `RowOrder` for rows that an engine reads block by block: there the round of
 a row follows from its label, its number, or the hash of its number, or is stored for each row.
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from pacbandits.arrays import FloatArray, IntArray
 from pacbandits.certificate.certificate import CountedPilot
 from pacbandits.certificate.conventions import BLOCK_GROWTH_FACTOR, FIRST_BLOCK_ROWS, LEFT_OUT, SETTLING_SHARE
+from pacbandits.certificate.learning_record import Learning
 from pacbandits.engines import ROWS_PER_BLOCK, Engine, Source, Sums
 from pacbandits.engines.base import count_blocks
 from pacbandits.engines.local import digest_by_content, words_of_rows
@@ -130,6 +132,12 @@ def wrong_pilot(pilot: CountedPilot, log: Log) -> Iterator[str]:
             yield "the rows of the pilot do not stand in the order of their contents"
     if digest_log(part) != pilot.digest:
         yield "the rows of the pilot are not those that the certificate was made from"
+
+
+def order_to_teach(log: Log, learning: Learning | None) -> Log:
+    """Return a log with the rows that taught the class first; log: as `order_log` returns it."""
+    chosen = learning is not None and learning.by_content and not has_rounds(log)
+    return log_by_content(log) if chosen else log
 
 
 def set_teaching_rows_apart(log: Log, *, fewest: int) -> Log:
@@ -304,13 +312,17 @@ class _RowContents:
         return digests_of(block)
 
 
-def order_rows_by_content(source: Source, *, early: int, engine: Engine) -> RowOrder:
-    """Return the order of rows shuffled by their contents, after a pass over them for their digests."""
+def order_rows_by_content(source: Source, *, early: int, engine: Engine, ends: IntArray | None = None) -> RowOrder:
+    """Return the order of rows by their contents, after a pass over them for their digests.
+
+    ends (rounds,): the place before which each round ends, if rows are not cut into the blocks of a shuffle.
+    """
     n = source.n_rows
+    ends = block_ends(n, shuffled=True) if ends is None else ends
     words = words_of_rows(engine, source, _RowContents(), what="ordering rows by their contents")
     order = place_by_digest(words)
     digest = digest_by_content(next(iter(source.blocks(0, 1))), words[order])
-    sizes = np.diff(np.minimum(block_ends(n, shuffled=True), n), prepend=0)
+    sizes = np.diff(np.minimum(ends, n), prepend=0)
     by_row = np.empty(n, dtype=np.uint8)
     by_row[order] = np.repeat(np.arange(len(sizes)), sizes)
     early = min(early, n)

@@ -459,10 +459,13 @@ def fewest_to_teach(spec: str) -> int:
     return MIN_SHARE_LEARNING_INTERACTIONS if many else MIN_LEARNING_INTERACTIONS
 
 
-def learn_policies(spec: str, rows: VerifiedRows, contexts: Contexts | None) -> tuple[PolicyClass, Learning | None]:
+def learn_policies(
+    spec: str, rows: VerifiedRows, contexts: Contexts | None, *, by_content: bool
+) -> tuple[PolicyClass, Learning | None]:
     """Learn the class of a name again, from contexts or else from the first rows of the log; return it and the record.
 
-    The record is None for a class that learns nothing from contexts.
+    The record is None for a class that learns nothing from contexts. by_content: whether rows without an order stand in
+    that of their contents.
     """
     log = rows.early
     if plain(spec, most=MAX_SPEC_CHARACTERS) != spec:
@@ -493,7 +496,8 @@ def learn_policies(spec: str, rows: VerifiedRows, contexts: Contexts | None) -> 
     counts = weights_of(log)[first]
     known = replace(log.contexts.take(first), weights=counts / counts.sum()).with_labels_seen()
     made = load_policies(spec, known, n_actions=log.n_actions)
-    return made, Learning(spec, len(known), digest_contexts(known), spared, in_order=rows.has_order)
+    by_content = by_content and not rows.has_order
+    return made, Learning(spec, len(known), digest_contexts(known), spared, rows.has_order, by_content)
 
 
 def learn_again(c: Certificate, rows: VerifiedRows, policies: PolicyClass, contexts: Contexts | None) -> Findings:
@@ -507,12 +511,15 @@ def learn_again(c: Certificate, rows: VerifiedRows, policies: PolicyClass, conte
     if learning.spared == 0 and contexts is None:
         return [], [], [f"{kind} is what {learning.spec} {LEARNT_ELSEWHERE}"]
     try:
-        again, record = learn_policies(learning.spec, rows, None if learning.spared else contexts)
+        before = None if learning.spared else contexts
+        again, record = learn_policies(learning.spec, rows, before, by_content=learning.by_content)
     except InputError as error:
         return [f"{kind} cannot be learnt again: {error}"], [], []
     if record != learning:
         return [f"{kind} was learnt from other contexts than the certificate says"], [], []
     many = f"the first {learning.contexts:,} rows of the log"
+    if learning.by_content:
+        many += " in the order of their contents, whatever their order in the file"
     if not same_class(again, policies):
         return [f"{kind} is not what {learning.spec} learns from {many if learning.spared else 'the contexts'}"], [], []
     where = many if learning.spared else count_of(learning.contexts, "context")

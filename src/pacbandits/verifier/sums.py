@@ -326,7 +326,11 @@ def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimi
         if told.max_repeats > 1:
             raise InputError(NO_SAMPLE)
         fewest = fewest_to_teach(c.learning.spec)
-        order = order_by_number(np.array([fewest, max(told.rows, fewest)]), rows=told.rows, early=early)
+        ends = np.array([fewest, max(told.rows, fewest)])
+        if c.learning.by_content:
+            order = order_rows_by_content(source, early=early, engine=engine, ends=ends)
+        else:
+            order = order_by_number(ends, rows=told.rows, early=early)
     else:
         order = order_by_number(np.array([told.rows]), rows=told.rows, early=early, samples=told.samples)
     step = -(-told.rows // limits.watched)
@@ -342,8 +346,9 @@ def read_rows(c: Certificate, source: Source, *, engine: Engine, limits: RowLimi
         shuffled=shuffled,
         early=with_equal_bits(first) if order.by_row is not None else first,
         watched=_log_of_bits(watched, head),
+        # Earlier versions shuffled by content, but their digest was by block.
         digest=order.digest
-        if c.digest.startswith(CONTENT_DIGEST) and order.digest
+        if order.digest and (c.digest.startswith(CONTENT_DIGEST) or not shuffled)
         else whole_digest(digests, n_rows=told.rows),
         limits=limits,
     )

@@ -44,6 +44,7 @@ from pacbandits.verifier.gains import GainRows, centres_of, wrong_gains
 from pacbandits.verifier.order import (
     has_rounds,
     order_log,
+    order_to_teach,
     planned_sizes,
     set_teaching_rows_apart,
     settling_round,
@@ -59,6 +60,10 @@ PILOT_AGAIN = "rows of the pilot count in the order of their contents, whatever 
 ORDER_TRUSTED = (
     "nobody chose the order of the rows in the file by their rewards: this certificate shuffled the numbers of rows, "
     "as earlier versions did; certify again, and the order of the file no longer matters"
+)
+TAUGHT_TRUSTED = (
+    "nobody chose by what they hold which rows stand first in the file: in this certificate these taught the class and "
+    "prove nothing, as in earlier versions; certify again, and the order of the file no longer matters"
 )
 COUNT_TRUSTED = (
     "order and probabilities are those in which the rows of blocks were counted: that is derived again if the log is "
@@ -124,7 +129,7 @@ def verify_rows(
         rows = read_rows(c, source, engine=engine, limits=limits)
     except InputError as error:
         raise InputError(f"the rows cannot be read as the certificate says: {error}") from None
-    watched = RowsToTest(rows.watched, rows.early if c.by_content else None)
+    watched = RowsToTest(rows.watched, rows.early if c.any_file_order else None)
     if c.ordered != rows.ordered or c.shuffled != rows.shuffled:
         return Verdict(("the certificate speaks of another order of rows than this log can have",), None), watched
     if c.epsilon == 0:
@@ -147,9 +152,9 @@ def rows_to_test(c: Certificate, log: Log) -> RowsToTest:
     """Return the rows of a log on which the assumptions are tested."""
     step = -(-len(log) // c.limits.watched) if c.summed else 1
     along = log if step == 1 else log.take(np.arange(0, len(log), step))
-    if not c.by_content:
+    if not c.any_file_order:
         return RowsToTest(along)
-    early = order_log(log, ordered=c.ordered, shuffled=c.shuffled)
+    early = order_to_teach(order_log(log, ordered=c.ordered, shuffled=c.shuffled), c.learning)
     return RowsToTest(along, early.take(np.arange(min(len(early), c.limits.early))) if c.summed else early)
 
 
@@ -158,7 +163,8 @@ def learn_class_again(
 ) -> PolicyClass:
     """Learn the class of a name as a certificate's was: from the contexts, or else from the first rows of its log."""
     rows = arrange_rows(c, log) if isinstance(log, Log) else read_rows(c, log, engine=engine)
-    return learn_policies(spec, rows, contexts)[0]
+    by_content = c.learning is not None and c.learning.by_content
+    return learn_policies(spec, rows, contexts, by_content=by_content)[0]
 
 
 def _recomputed(
@@ -198,6 +204,9 @@ def _with_rule(
         trusted = (*trusted, COUNT_TRUSTED)
     elif c.shuffled:
         trusted = (*trusted, ORDER_TRUSTED)
+    first = c.learning is not None and c.learning.spared and not (c.learning.in_order or c.learning.by_content)
+    if first and not says(c.remarks, COUNTED):
+        trusted = (*trusted, TAUGHT_TRUSTED)
     return replace(verdict, faults=faults, checked=checked, trusted=trusted)
 
 
@@ -376,6 +385,7 @@ class MemoryRows:
 def arrange_rows(c: Certificate, log: Log) -> MemoryRows:
     """Return the rows of a log as the certificate arranges them."""
     early = order_log(log, ordered=c.ordered, shuffled=c.shuffled, by_content=c.by_content)
+    early = order_to_teach(early, c.learning)
     learning = c.learning if c.learning is not None and c.learning.spared else None
     told = early if learning is None else set_teaching_rows_apart(early, fewest=fewest_to_teach(learning.spec))
     _, rounds = np.unique(told.rounds, return_inverse=True)

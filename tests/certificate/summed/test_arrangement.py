@@ -23,12 +23,11 @@ def row_log(n, *, fixed=True, rounds=None, repeats=None):
     return log_of_people(n, 1, fixed=fixed, rounds=rounds, repeats=repeats)
 
 
-def arranged(log, *, early, engine=THREADS, ordered=False, shuffle=False, spared=0):
+def arranged(log, *, early, engine=THREADS, spared=0, **order):
     """Rounds and places (n,) of all rows; the arrangement, and whether it is a shuffle."""
     source = LogSource(log)
-    found, shuffled = arrange_rows(
-        source, facts_of(source), engine=engine, ordered=ordered, shuffle=shuffle, spared=spared, early=early
-    )
+    asked = {"ordered": False, "shuffle": False, **order}
+    found, shuffled = arrange_rows(source, facts_of(source), engine=engine, spared=spared, early=early, **asked)
     starts = range(0, len(log), ROWS_PER_BLOCK)
     blocks = [(start, log.take(np.arange(start, min(start + ROWS_PER_BLOCK, len(log))))) for start in starts]
     rounds = np.concatenate([found.rounds_of(start, block) for start, block in blocks])
@@ -80,6 +79,8 @@ def test_rows_that_cannot_be_ordered_in_memory_are_refused_with_a_remedy():
     check_order_fits(10**6, free_bytes=MEMORY_BYTES_PER_ROW * 10**6)
     with pytest.raises(InputError, match=r"order 1,000,000,000 rows .* 80\.0 GB .* 4\.0 GB are free.*(ordered)"):
         check_order_fits(10**9, free_bytes=4 * 10**9)
+    with pytest.raises(InputError, match=r"4\.0 GB are free.*contexts.*ordered"):
+        check_order_fits(10**9, teaching=True, free_bytes=4 * 10**9)
 
 
 @pytest.mark.parametrize(("n", "early"), [(10, 7), (3000, 512), (N, 700)])
@@ -160,9 +161,11 @@ def test_rows_that_teach_a_class_do_not_bet(how):
 def test_rows_without_an_order_are_one_round_or_two():
     log = row_log(500, fixed=False)
     assert set(arranged(log, early=300)[0]) == {0}
-    rounds, places, _, _ = arranged(log, early=300, spared=256)
-    np.testing.assert_array_equal(rounds, np.arange(500) >= 256)
-    np.testing.assert_array_equal(places, np.where(np.arange(500) < 300, np.arange(500), NOT_EARLY))
+    for by_content, order in ((False, np.arange(500)), (True, order_by_content(log))):
+        rounds, places, _, shuffled = arranged(log, early=300, spared=256, by_content=by_content)
+        assert not shuffled
+        np.testing.assert_array_equal(rounds[order], np.arange(500) >= 256)
+        np.testing.assert_array_equal(places[order], np.where(np.arange(500) < 300, np.arange(500), NOT_EARLY))
     often = row_log(500, fixed=False, repeats=np.r_[np.ones(499, dtype=int), 7])
     assert arranged(often, early=300)[2].counts.tolist() == [506.0]
     with pytest.raises(InputError, match="no sample"):

@@ -208,12 +208,12 @@ def test_wealth_of_every_row_is_rounded_down(bits):
 def test_a_union_bets_by_the_rows_that_are_not_spared():
     """Rows that taught have no part in wealth: it is the same whatever they earned."""
     log = log_of_people(700, 1)
-    found = []
+    found, asked = [], {"engine": THREADS, "spec": "trees", "ordered": False, "shuffle": False}
+    surveyed = survey(LogSource(log), **asked)
+    taught = surveyed.arrangement.rounds_of(0, log) == 0
+    assert taught.sum() == 256
     for reward in (0.0, 1.0):
-        rewards = log.rewards.copy()
-        rewards[:256] = reward
-        changed = replace(log, rewards=rewards)
-        surveyed = survey(LogSource(changed), engine=THREADS, spec="trees", ordered=False, shuffle=False)
+        changed = replace(log, rewards=np.where(taught, reward, log.rewards))
         ledger = SummedLedger(LogSource(changed), THREADS, surveyed.setting(first_model(log)), summing(TREES), 700)
         policy = TREES.argmax(log.contexts, np.random.default_rng(0).normal(size=(700, 3)))
         against = ledger.against((policy,), *alone(2))

@@ -2,7 +2,8 @@
 
 Rounds are those of the log. Rows without rounds are cut into blocks by their numbers if they stand in order. If any
 order is valid they are shuffled by their contents, as in `pacbandits.certificate.content_order`: one pass computes the
-digests of all rows, from which follows the block of each. Certificates of earlier versions shuffled by hashed row
+digests of all rows, from which follows the block of each. So are rows without an order, if some of them teach a class.
+Certificates of earlier versions shuffled by hashed row
 numbers, so that the block of a row follows from its number and the number of rows.
 """
 
@@ -227,29 +228,36 @@ class RowDigests:
         return row_digests(block)
 
 
-def in_content_order(source: Source, *, early: int, engine: Engine) -> ByContent:
-    """Return blocks of rows in the order of their contents, after a pass to compute digests."""
+def in_content_order(source: Source, *, early: int, engine: Engine, spared: int = 0) -> ByContent:
+    """Return blocks of rows in the order of their contents, after a pass to compute digests.
+
+    spared: for rows without an order, the number of rows that only teach; there are then two blocks, these and others.
+    """
     n = source.n_rows
-    check_order_fits(n)
+    check_order_fits(n, teaching=spared > 0)
     words = words_of_rows(engine, source, RowDigests(), what="ordering rows by their contents")
     order = order_items(words)
     digest = digest_by_content(next(iter(source.blocks(0, 1))), words[order])
     del words
-    ends, early = planned_ends(n), min(early, n)
+    ends, early = np.array([spared, max(n, spared)]) if spared else planned_ends(n), min(early, n)
     rounds = np.empty(n, dtype=np.uint8)  # 10¹² rows have 66 blocks
     rounds[order] = np.repeat(np.arange(len(ends)), np.diff(np.minimum(ends, n), prepend=0))
     ranks = np.argsort(order[:early])
     return ByContent(ends, rounds, order[:early][ranks], ranks, digest)
 
 
-def check_order_fits(n_rows: int, *, free_bytes: int | None = None) -> None:
-    """Raise InputError if so many rows cannot be ordered in memory; free_bytes: if not as the machine reports."""
+def check_order_fits(n_rows: int, *, teaching: bool = False, free_bytes: int | None = None) -> None:
+    """Raise InputError if so many rows cannot be ordered in memory.
+
+    teaching: whether they are only ordered to choose those that teach. free_bytes: if not as the machine reports.
+    """
     free = free_memory_bytes() if free_bytes is None else free_bytes
     needed = MEMORY_BYTES_PER_ROW * n_rows
     if free is not None and needed > free:
+        instead = "give contexts from before the experiment (--contexts …), or, " if teaching else "or, "
         raise InputError(
             f"to order {n_rows:,} rows by their contents takes about {needed / 1e9:.1f} GB of memory, and "
-            f"{free / 1e9:.1f} GB are free; use a machine with more, or, if rows stand in the order in which they "
+            f"{free / 1e9:.1f} GB are free; use a machine with more, {instead}if rows stand in the order in which they "
             "occurred, certify them in that order (--ordered)"
         )
 
@@ -265,7 +273,9 @@ def in_rows(n_rows: int, *, early: int) -> ByRow:
 
 
 def in_two(n_rows: int, *, samples: int, spared: int, early: int) -> ByRow:
-    """Return the first rows, which only teach, and all others, for rows without an order.
+    """Return the first rows of a file, which only teach, and all others, for rows without an order.
+
+    Certificates of earlier versions spared them; now rows that teach are chosen by their contents.
 
     samples: interactions, repeats included. If some rows are spared, each must have occurred once.
     """

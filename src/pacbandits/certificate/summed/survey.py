@@ -200,7 +200,8 @@ def arrange_rows(
     """Return the order in which rows count, and whether they are shuffled, as `conventions.arrange`.
 
     spared: the number of rows that only teach, if rows have no order. early: the largest number of early rows.
-    by_content: whether a shuffle is by the contents of rows, as in `conventions.rearrange`.
+    by_content: whether a shuffle is by the contents of rows, as in `conventions.rearrange`, and the rows that only
+    teach are chosen by these.
     """
     if facts.has_rounds:
         numbers, counts = facts.rounds, facts.round_counts
@@ -220,6 +221,8 @@ def arrange_rows(
         return in_shuffled_rows(facts.rows, early=early), True
     if spared and facts.max_repeats > 1:
         raise InputError(NO_SAMPLE)
+    if spared and by_content:
+        return in_content_order(source, early=early, engine=engine, spared=spared), False
     return in_two(facts.rows, samples=facts.samples, spared=spared, early=early), False
 
 
@@ -452,7 +455,7 @@ class Surveyed:
 
     def settling_round(self, spared: int) -> int | None:
         """Return the round from which on the leader of shuffled rows stays; None if rows are not shuffled."""
-        if not isinstance(self.arrangement, Shuffled | ByContent):
+        if not (self.shuffled and isinstance(self.arrangement, Shuffled | ByContent)):
             return None
         place = int(np.searchsorted(self.arrangement.ends, settling_row(self.facts.rows))) + 1
         return max(place, spared)
@@ -560,7 +563,7 @@ def survey_certified(certificate: Certificate, source: Source, *, engine: Engine
         ordered=by_rows,
         shuffle=c.shuffled,
         limits=c.limits,
-        by_content=c.by_content,
+        by_content=c.any_file_order,
         by_block=not c.digest.startswith(CONTENT_DIGEST),
     )
 
@@ -593,8 +596,9 @@ def learn_policies(
     early = surveyed.early
     if surveyed.has_order:
         return learn_from_blocks(policies, early, contexts, sizes=surveyed.arrangement.counts)
-    # Without an order the first rows teach, as one round: none is known to have come before another.
-    return learn_from_blocks(policies, replace(early, rounds=np.zeros(len(early), dtype=np.int64)), contexts)
+    # Without an order the first rows by content teach, as one round: none is known to have come before another.
+    rows = replace(early, rounds=np.zeros(len(early), dtype=np.int64))
+    return learn_from_blocks(policies, rows, contexts, by_content=isinstance(surveyed.arrangement, ByContent))
 
 
 def lay_out(
