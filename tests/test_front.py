@@ -82,3 +82,12 @@ def test_files_and_functions_stay_short_enough_to_read():
                 body = node.body[1:] if ast.get_docstring(node) is not None else node.body
                 lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
                 assert lines <= MAX_BODY_LINES, f"{path}: {node.name} has {lines} lines"
+
+
+def test_no_page_has_half_a_merge():
+    root = Path(__file__).parent.parent
+    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
+    assert len(pages) > 20
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines()), page.name
