@@ -361,3 +361,19 @@ def test_each_row_teaches_as_often_as_any_other():
         scores.append((first.mean() - share) / np.sqrt(share * (1 - share) / TAUGHT * (600 - TAUGHT) / 599))
     assert abs(np.mean(scores)) < 4 / np.sqrt(300)
     assert np.var(scores) == pytest.approx(1.0, abs=0.35)
+
+
+@pytest.mark.parametrize("first", [{}, {"ordered": True}, {"shuffle": True}])
+@pytest.mark.parametrize("then", [{}, {"ordered": True}, {"shuffle": True}])
+def test_a_class_learnt_in_another_order_is_refused(first, then, tmp_path):
+    log = varied()
+    learnt = pb.learn_class(SPEC, log, **first)
+    if bool(first) != bool(then):
+        with pytest.raises(pb.InputError, match=r"without an order.*learn it"):
+            pb.certify(log, learnt, **ASKED, **then)
+        with pytest.raises(pb.InputError, match=r"without an order.*learn it"):
+            pb.certify_asymptotically(log, learnt, **ASKED, rng=0, draws=20, **then)
+    elif first == then:
+        made = pb.certify(log, learnt, **ASKED, **then)
+        made.save(tmp_path / "proof.json")
+        assert pb.verify(pb.load_certificate(tmp_path / "proof.json"), log, learnt.policies).good

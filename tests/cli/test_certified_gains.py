@@ -91,3 +91,43 @@ def test_progress_tells_the_stage_and_how_far_it_is(path):
         said.clear()
         assert result.measured.outlook is not None
     assert "the best design: round 1: between" in said[0]
+
+
+def test_a_distance_that_was_asked_for_and_is_not_proven_is_named(run, path):
+    code, out, _ = run("certify", path, "--control", "old", "--shuffle", "--epsilon", "0.0001", "--json")
+    told = json.loads(out)
+    assert (code, told["proven"]) == (3, False)
+    assert any("--epsilon 0.0001" in words and "not proven" in words for words in told["answer"])
+    told = json.loads(run("certify", path, "--control", "old", "--shuffle", "--json")[1])
+    assert not any("--epsilon" in words for words in told["answer"])
+
+
+def test_an_approximate_certificate_is_not_asked_for_a_gain(run, path):
+    code, _, err = run("certify", path, "--control", "old", "--asymptotic", "--epsilon", "0.4")
+    assert code == 2
+    assert all(words in " ".join(err.split()) for words in ("--control old", "--asymptotic", "--best-only"))
+
+
+def test_a_guardrail_beside_the_best_itself_is_refused_by_its_cause(run, path):
+    words = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([words[0] + ",harm", *(f"{row},0" for row in words[1:])]) + "\n", encoding="utf-8")
+    rail = ("--guardrail", "harm <= control + 0.3", "--epsilon", "0")
+    code, _, err = run("certify", path, "--control", "old", "--shuffle", *rail)
+    assert code == 2
+    assert "--epsilon 0" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("order", ["--ordered", "--shuffle"])
+def test_a_plan_with_an_order_refuses_a_certificate_without_one(run, path, tmp_path, order):
+    """Rows without an order prove no gain: whoever does not like the gain could otherwise leave the order out."""
+    plan, proof = tmp_path / "plan.json", tmp_path / "proof.json"
+    columns = ("--action", "action", "--reward", "reward", "--propensity", "propensity")
+    told = json.loads(run("certify", "--write-plan", plan, *columns, "--control", "old", order, "--json")[1])
+    pb.certify(path, control="old", action="action", reward="reward", propensity="propensity").save(
+        proof, plan=told["digest"]
+    )
+    code, out, _ = run("verify", proof, path, "--plan", plan, "--json")
+    assert code == 3
+    assert any("orders rows otherwise" in fault for fault in json.loads(out)["faults"])
+    assert run("certify", path, "--plan", plan, "--certificate", proof)[0] == 0
+    assert run("verify", proof, path, "--plan", plan)[0] == 0

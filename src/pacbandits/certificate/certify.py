@@ -23,11 +23,12 @@ from pacbandits.certificate.conventions import (
     MAX_TRIED_DISTANCES,
     Bets,
     delta_part,
+    has_rounds,
     worth_leading,
 )
 from pacbandits.certificate.gains import improve_on, measure_metrics
 from pacbandits.certificate.leaders import Leaders
-from pacbandits.certificate.learning import LearntClass, learn_arranged
+from pacbandits.certificate.learning import LearntClass, check_taught, learn_arranged
 from pacbandits.certificate.making import Evidence, make_certificate
 from pacbandits.certificate.summed.arrangement import ByContent
 from pacbandits.certificate.summed.cost import card_bytes, check_engine_fits, foresee_work, foretell_engine
@@ -198,6 +199,13 @@ class Question:
         """Return whether what was asked for is proven, and nothing in the log contradicts an assumption."""
         return self.proven and not self.alarms(worth)
 
+    def describe_distance(self) -> str:
+        """Return a sentence, after a space, on a requested ε that is not proven; else nothing."""
+        c = self.certificate
+        if c.certified or c.epsilon == 0:
+            return ""
+        return as_called(f" The distance that was asked for (--epsilon {c.epsilon:g}) is not proven yet.")
+
     def describe_obstacle(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return a sentence on why no gain is proven, with the remedies, if there is such a reason; names (A,)."""
         if self.obstacle is None or self.control is None:
@@ -358,6 +366,8 @@ def certify_rows(
     made = certify_survey(read, learnt, request)
     if request.guardrails and made.certificate.improvement is None:
         why = "it limits a policy by its gain over control, and none was asked for; ask for one, or leave it out"
+        if request.epsilon == 0:
+            why = "--epsilon 0 asks for the best policy itself, and no gain; leave it out"
         if made.question.obstacle is not None:
             why = "; ".join(made.question.obstacle)
         raise InputError(f"guardrail '{plain(request.guardrails[0].spelt)}' cannot be tested: {why}")
@@ -381,6 +391,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
         learnt = learn_arranged(policies, read.early, request.contexts)
     else:
         learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
+        check_taught(learnt, in_order=has_rounds(read.early))
     return read.set_apart(learnt.learning), learnt
 
 

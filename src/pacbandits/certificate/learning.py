@@ -174,6 +174,20 @@ def learn_from_blocks(
     return LearntClass(made, learning)
 
 
+def check_taught(learnt: LearntClass, *, in_order: bool) -> LearntClass:
+    """Return a class that was learnt before; raise InputError if its rows stood in another order than those to certify.
+
+    in_order: whether the rows to certify have an order.
+    """
+    if learnt.learning is not None and learnt.spared and learnt.learning.in_order != in_order:
+        had, has = (("in an order" if one else "without an order") for one in (learnt.learning.in_order, in_order))
+        raise InputError(
+            f"the policy class was learnt from rows {had}, and these rows are certified {has}; learn it from the same "
+            "log with the same --ordered and --shuffle"
+        )
+    return learnt
+
+
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:
     """Raise InputError unless a log's contexts have all features of a class learnt from other contexts."""
     asked = policies.feature_names

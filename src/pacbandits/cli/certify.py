@@ -517,6 +517,11 @@ def certify_log(
         raise InputError("--asymptotic needs all rows in memory; leave out --engine")
     if asymptotic and guardrail:
         raise InputError("--guardrail needs a proof, and --asymptotic makes none; leave one of them out")
+    if asymptotic and control is not None and not best_only:
+        raise InputError(
+            f"a gain over --control {plain(control)} needs a proof, and --asymptotic makes none; leave one of them "
+            "out, or add --best-only to ask for the distance from the best alone"
+        )
     check_output(certificate)
     check_output(report)
     check_report(report)

@@ -257,7 +257,9 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
         yield "the policy class was learnt from other contexts than the plan says"
     by_time, settled = c.ordered and not c.shuffled, c.leaders is not None and c.leaders.settled is not None
     may_shuffle = asked.shuffle or has_fixed_split(log)
-    if (by_time and not asked.ordered) or (c.shuffled and (asked.ordered or not may_shuffle)):
+    otherwise = (by_time and not asked.ordered) or (c.shuffled and (asked.ordered or not may_shuffle))
+    in_none = not (c.by_rounds or c.ordered or c.shuffled)
+    if otherwise or (in_none and (asked.ordered or may_shuffle)):
         yield "the certificate orders rows otherwise than the plan says (--ordered, --time, --shuffle)"
     if c.leaders is not None and not settled and c.leaders.restarts != asked.single:
         yield f"the plan {'asks' if asked.single else 'does not ask'} for a single policy (--single)"

@@ -302,7 +302,7 @@ class Summary:
         """Return the answer without its alarms and without what to do next."""
         if self.alarms:
             return RESOLVE, self._as_it_stands()
-        sure = self._how_sure(100 * (1 - self.certificate.delta))
+        sure = self._how_sure(100 * (1 - self.certificate.delta)) + self.question.describe_distance()
         lacking = self.question.describe_obstacle(self.actions)
         return *lacking, self._what(), *self.guardrail_answers(), self._how_good(), sure
 

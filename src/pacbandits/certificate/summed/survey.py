@@ -13,7 +13,7 @@ from pacbandits.certificate.choosing import favourite_scores, marked_down
 from pacbandits.certificate.content_order import normalised
 from pacbandits.certificate.conventions import has_fixed_split, has_rounds, settling_row, worth_leading
 from pacbandits.certificate.leaders import Leaders
-from pacbandits.certificate.learning import LearntClass, learn_from_blocks
+from pacbandits.certificate.learning import LearntClass, check_taught, learn_from_blocks
 from pacbandits.certificate.learning_record import NO_SAMPLE, fewest_to_teach
 from pacbandits.certificate.ledger import Ledger
 from pacbandits.certificate.stakes import Stakes
@@ -590,7 +590,7 @@ def learn_policies(
 ) -> LearntClass:
     """Return the class; learn it from the first rows or from contexts if it was given by its name."""
     if isinstance(policies, LearntClass):
-        return policies
+        return check_taught(policies, in_order=surveyed.has_order)
     if not isinstance(policies, str):
         return LearntClass(policies, None)
     early = surveyed.early
