@@ -71,7 +71,7 @@ def test_its_rows_are_the_first_and_the_certificate_says_so(played):
     assert (status["assigned"], made.samples, made.pilot.samples) == (300, 300, 260)
     assert made.pilot == asked.counted_pilot
     assert status["pilot"] == 260
-    assert status["events"][1]["words"] == "round 0: 200 rows of the pilot"
+    assert status["events"][1]["words"] == "round 0: rows of the pilot"
     assert status["to_go"]["days"] is None  # the pilot's rows are no traffic
     log = Log.read(path)
     assert np.array_equal(log.rewards[:260], asked.pilot_rows.log.rewards)

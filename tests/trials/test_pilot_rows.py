@@ -113,6 +113,19 @@ def test_bets_on_a_round_of_the_pilot_depend_on_earlier_rounds_alone(kind):
 
 
 @pytest.mark.parametrize("kind", [Uniform, Coda])
+def test_the_weight_moved_in_a_round_of_a_pilot_does_not_depend_on_where_the_round_ended(kind):
+    """Whoever closes rounds may have seen their rewards; blocks of rows by contents are planned."""
+    trial = kind(0.2, 0.1, pilot=60)
+    start, arranged, planned = started(trial)
+    assert planned.leaders.sizes == tuple(int(size) for size in arranged.log.round_sizes)
+    rounds = replace(arranged.record, by_content=False, digest="")
+    shorter = arranged.log.take(np.arange(len(arranged.log) - 20))
+    sizes = [add_pilot(trial, start, ArrangedPilot(log, rounds)).leaders.sizes for log in (arranged.log, shorter)]
+    assert sizes[0] == sizes[1]
+    assert sizes[0][1:] == tuple(np.cumsum(arranged.log.round_sizes)[:-1].astype(int))
+
+
+@pytest.mark.parametrize("kind", [Uniform, Coda])
 def test_no_stake_depends_on_whether_the_propensities_of_a_pilot_stay_the_same(kind):
     """An adaptive pilot may change them by rewards, and a small class bets on the first round, too."""
     trial = kind(0.2, 0.1, pilot=60)

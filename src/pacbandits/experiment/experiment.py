@@ -411,7 +411,7 @@ def store_pilot(
         new = Round(
             number=number,
             kind="pilot",
-            planned=len(rows),
+            planned=plan.samples,
             sampler=Piloted(protocol.n_actions),
             scale=plan.scale,
             price=plan.exploration.price,

@@ -326,7 +326,7 @@ class Round:
         if self.kind == "continued":
             return f"round {self.number} goes on with the design of round {self.design}"
         if self.kind == "pilot":
-            return f"round {self.number}: {self.planned:,} rows of the pilot"
+            return f"round {self.number}: rows of the pilot"
         if self.kind == "deployed":
             return f"round {self.number}: everybody gets what the certified policy says"
         simplified = self.sampler.simplified if isinstance(self.sampler, LiveDesign) else ""

@@ -132,6 +132,7 @@ class PolicyClass(ABC):
     accepts_greedy: whether the greedy policy for any real parameter, `argmax_a ⟨φ(c, a), θ⟩`, is an admissible answer
         for this class.
     withdrawn: the excluded actions, which no policy takes.
+    excludes: whether an action is excluded in some contexts, so that giving it to everybody is no policy of the class.
     budget: the largest mean cost of a policy, over the contexts that the class was made for; infinite without one.
     costs (A,): the cost of each action, if there is a budget.
     """
@@ -152,6 +153,7 @@ class PolicyClass(ABC):
     feature_names: tuple[str, ...] = ()
     accepts_greedy: bool = False
     withdrawn: tuple[int, ...] = ()
+    excludes: bool = False
     budget: float = inf
     costs: FloatArray
 
@@ -303,7 +305,7 @@ class PolicyClass(ABC):
 # The optional members that a wrapper forwards, besides flags and descriptions.
 _FORWARDED = (
     *("policy", "actions", "frontier", "has", "simplest", "parts", "policy_of", "policy_from_json"),
-    *("n_contexts", "feature_names", "accepts_greedy", "withdrawn", "budget", "costs", "mean_cost"),
+    *("n_contexts", "feature_names", "accepts_greedy", "withdrawn", "excludes", "budget", "costs", "mean_cost"),
     *("describe", "details", "to_json", "argmax_cost", "frontier_cost", "argmax_within", "know"),
     *("narrowed", "summing", "attained", "simpler"),
 )

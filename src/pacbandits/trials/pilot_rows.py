@@ -359,7 +359,7 @@ def add_pilot(
             round_number=state.round_number + 1,
             epsilon=trial.epsilon,
             sampler=explored.sampler,
-            samples=part.samples,
+            samples=_planned(state, part, pilot.record),
             oracle_calls=explored.oracle_calls,
             details={"price": explored.price},
             exploration=replace(explored, oracle_calls=0),
@@ -377,6 +377,16 @@ def add_pilot(
     # The trial chooses its own exploration next, and until then the price of the pilot's is the latest.
     even = Exploration(Design.uniform(likeliest(state.policy)), state.current.price, 0)
     return replace(state, current=even)
+
+
+def _planned(state: TrialState, part: Log, pilot: CountedPilot) -> int:
+    """Return the size of a pilot's next round as it was known before the round: the share of weight that moves uses it.
+
+    Blocks of rows by contents are planned. Whoever closed rounds may have seen their rewards: they are taken to be
+    planned as large as all rounds before together.
+    """
+    before = 0 if state.log is None else state.log.samples
+    return part.samples if pilot.by_content else max(1, before)
 
 
 def _explore(trial: Trial, state: TrialState) -> Exploration:

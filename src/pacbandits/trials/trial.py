@@ -429,7 +429,7 @@ class Trial(ABC):
         predictions = new if state.predictions is None else np.concatenate([state.predictions, new])
         leaders = state.leaders
         if leaders is not None:
-            leaders = leaders.followed_by(state.leader, state.contexts, size=log.samples)
+            leaders = leaders.followed_by(state.leader, state.contexts, size=plan.samples)
         grown = replace(
             state,
             log=seen,

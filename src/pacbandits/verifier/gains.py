@@ -57,7 +57,8 @@ class GainBets(NamedTuple):
 
 def names_due(c: Certificate, policies: PolicyClass) -> list[str]:
     """Return the names of the candidates that a certificate must have: one action only where nothing forbids it."""
-    restricted = bool(policies.withdrawn) or (c.learning is not None and bool(c.learning.restricted))
+    forbidden = bool(policies.withdrawn) or policies.excludes
+    restricted = forbidden or (c.learning is not None and bool(c.learning.restricted))
     return [RULE] if restricted or policies.budget < math.inf else [RULE, ONE_ACTION]
 
 

@@ -158,6 +158,7 @@ class Barred(PolicyClass):
     """
 
     kind = "barred"
+    excludes = True
 
     def __init__(self, policies: Trees | DeepTrees, *, bars: Sequence[ExcludedRegion], fallback: int) -> None:
         instance(policies, BinnedTrees, name="policies")
