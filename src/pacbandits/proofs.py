@@ -38,7 +38,7 @@ from pacbandits.logs.reading_options import ReadingOptions
 from pacbandits.logs.table_files import expand
 from pacbandits.policies import class_from_json, class_to_json
 from pacbandits.policies.base import PolicyClass, check_class, check_memory
-from pacbandits.policies.registry import describe_class, load_policies, same_class
+from pacbandits.policies.registry import describe_class, learns, load_policies, same_class
 from pacbandits.progress import Displayed
 from pacbandits.realizable.certificate import RealizableCertificate
 from pacbandits.realizable.verify import verify_realizable
@@ -225,15 +225,24 @@ def verify(
         more = (
             f"the log has gone on since, by {count_of(len(log) - certificate.rows, 'row')} that the claim does without"
         )
-        if isinstance(certificate, Certificate) and (certificate.shuffled or certificate.any_file_order):
-            # A shuffle, or a choice of rows by contents, allows one analysis of a log whose end was planned, and this
-            # log has grown.
-            # Which rows these are depends on the file, if not the order in which they count.
+        if _stood_first(certificate, log):
+            verdict = replace(verdict, checked=(*verdict.checked, more))
+        else:
             words = f"{more}: it had been planned to end there, and nobody chose by rewards which rows stand first"
             verdict = replace(verdict, trusted=(*verdict.trusted, words))
-        else:
-            verdict = replace(verdict, checked=(*verdict.checked, more))
     return replace(verdict, faults=tuple(one_line(fault) for fault in verdict.faults))
+
+
+def _stood_first(claim: Claim, log: Log) -> bool:
+    """Return whether the rows of a claim came before the later ones of the log, by what it assumes or by their rounds.
+
+    Else whoever arranged the file chose which rows the claim is about: of a log without an order, of a shuffled one,
+    which also allows one analysis only, and if the claim does without some rows of its rounds.
+    """
+    if isinstance(claim, Certificate) and claim.ordered and not claim.shuffled:
+        return True
+    last = int(claim.of(log).rounds.max())
+    return int((log.rounds <= last).sum()) == claim.rows
 
 
 def _without_dropped(log: Log | Source, certificate: object) -> Log | Source:
@@ -352,11 +361,14 @@ def check_expected(
     """
     expected = _learn_named(spec, proof.certificate, log, contexts, engine)
     where = "the first rows of the log" if contexts is None else "the contexts given"
-    if same_class(expected, proof.policies):
+    learning = proof.certificate.learning if isinstance(proof.certificate, Certificate) else None
+    if not same_class(expected, proof.policies):
+        about = describe_class(proof.policies)
+        fault = f"the policy class is not {plain(spec)} for {where}, which was expected, but {about}"
+    elif learning is None and contexts is None and learns(spec):
+        fault = f"the certificate does not say that {plain(spec)} was learnt from {where}, and these rows bet in it"
+    else:
         return replace(verdict, checked=(*verdict.checked, f"the class is {plain(spec)} for {where}, as expected"))
-    fault = (
-        f"the policy class is not {plain(spec)} for {where}, which was expected, but {describe_class(proof.policies)}"
-    )
     return replace(verdict, faults=(*verdict.faults, fault))
 
 

@@ -27,6 +27,7 @@ from pacbandits.confidence import CONTROL_PART, candidate_part, guardrail_part, 
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
 from pacbandits.logs.data_set import open_set
+from pacbandits.policies.registry import load_policies
 from pacbandits.policies.trees.classes import single_actions
 from pacbandits.policies.trees.tree_policy import TreePolicy
 from pacbandits.records import Contexts, Log, Metric, Ratio
@@ -267,6 +268,27 @@ def test_a_restricted_class_has_no_single_action_as_a_candidate():
     restrictions = pb.Restrictions(max_treated=0.7, control="today")
     made = pb.certify(log, "trees:depth=1,bins=8", control="today", restrictions=restrictions).certificate
     assert [one.name for one in made.improvement.candidates] == [RULE]
+
+
+def test_a_class_that_excludes_an_action_somewhere_never_gives_it_to_everybody(monkeypatch):
+    """Given as an object, as trials and experiments have it, too."""
+    rng, n = np.random.default_rng(1), 1500
+    ages, actions = rng.integers(10, 80, n).astype(float), rng.integers(0, 2, n)
+    people = pb.Contexts.of(ages[:, None], names=["age"])
+    rewards = (rng.random(n) < np.where(actions == 1, 0.8, 0.2)).astype(float)
+    log = pb.Log.of(people, actions=actions, rewards=rewards, propensities=np.full((n, 2), 0.5))
+    policies = load_policies("trees:depth=1,bins=4,never=1:age<=25,fallback=0", people, n_actions=2)
+    request = Request(policies=policies, control="0")
+    made = certify_rows(log, request).certificate
+    assert [one.name for one in made.improvement.candidates] == [RULE]
+    assert (made.policy(people)[ages <= 25] == 0).all()
+    assert pb.verify(made, log, policies).good
+    monkeypatch.setattr(type(policies), "excludes", False)
+    forged = certify_rows(log, request).certificate
+    monkeypatch.undo()
+    assert forged.improvement.chosen != CONTROL
+    assert len(forged.improvement.candidates) == 2
+    assert not pb.verify(forged, log, policies).good
 
 
 def test_a_leader_that_has_settled_is_not_chosen_again():

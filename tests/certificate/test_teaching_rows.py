@@ -363,17 +363,80 @@ def test_each_row_teaches_as_often_as_any_other():
     assert np.var(scores) == pytest.approx(1.0, abs=0.35)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("first", [{}, {"ordered": True}, {"shuffle": True}])
 @pytest.mark.parametrize("then", [{}, {"ordered": True}, {"shuffle": True}])
 def test_a_class_learnt_in_another_order_is_refused(first, then, tmp_path):
     log = varied()
     learnt = pb.learn_class(SPEC, log, **first)
-    if bool(first) != bool(then):
-        with pytest.raises(pb.InputError, match=r"without an order.*learn it"):
+    if first != then:
+        words = "without an order.*learn it" if bool(first) != bool(then) else "other rows than the first of this log"
+        with pytest.raises(pb.InputError, match=words):
             pb.certify(log, learnt, **ASKED, **then)
-        with pytest.raises(pb.InputError, match=r"without an order.*learn it"):
+        with pytest.raises(pb.InputError, match=words):
             pb.certify_asymptotically(log, learnt, **ASKED, rng=0, draws=20, **then)
-    elif first == then:
+    else:
         made = pb.certify(log, learnt, **ASKED, **then)
         made.save(tmp_path / "proof.json")
         assert pb.verify(pb.load_certificate(tmp_path / "proof.json"), log, learnt.policies).good
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_class_learnt_from_another_log_is_refused(engine):
+    log = varied()
+    for other in (varied(seed=9), log.take(np.arange(700))):
+        with pytest.raises(pb.InputError, match="other rows than the first of this log"):
+            pb.certify(log, pb.learn_class(SPEC, other), engine=engine, **ASKED)
+
+
+def better_by_a_tenth(rounds):
+    """A log in which action 1 is better by 0.1, with the rows that show it last, in the file and not in time."""
+    rng, n = np.random.default_rng(0), 4000
+    chance = np.where(rng.random(n) < 0.5, 0.45, 0.55)
+    actions = (rng.random(n) < chance).astype(np.int64)
+    rewards = (rng.random(n) < 0.5 + 0.1 * actions).astype(float)
+    last = list[np.ndarray]()
+    for number in np.unique(rounds):
+        for action, reward in ((1, 1.0), (0, 0.0)):
+            found = np.flatnonzero((actions == action) & (rewards == reward) & (rounds == number))
+            last.append(rng.choice(found, len(found) * 2 // 5, replace=False))
+    order = np.concatenate([np.setdiff1d(np.arange(n), np.concatenate(last)), *last])
+    people = pb.Contexts.of(rng.random((n, 1)), names=["x"])
+    log = pb.Log.of(
+        people, actions=actions, rewards=rewards, propensities=np.column_stack([1 - chance, chance]), rounds=rounds
+    )
+    return log.take(order), n - sum(map(len, last))
+
+
+@pytest.mark.parametrize("first_round", [0, 600])
+def test_a_chosen_beginning_of_a_file_without_an_order_is_taken_on_trust(first_round):
+    whole, kept = better_by_a_tenth((np.arange(4000) >= first_round).astype(np.int64))
+    policies = load_policies("trees:depth=1,bins=4", varied().contexts, n_actions=2) if not first_round else None
+    given = pb.learn_class("trees:depth=1,bins=4", whole, contexts=whole.contexts.take(np.arange(300)))
+    made = pb.certify(whole.take(np.arange(kept)), given.policies)
+    assert policies is None or made.certificate.learning is None
+    assert not made.certificate.alarms
+    assert made.certificate.certified_epsilon < 0.1  # of a policy that plays action 0: false
+    assert made.certificate.policy(whole.contexts).mean() == 0
+    verdict = pb.verify(made.certificate, whole, given.policies)
+    assert not any("gone on since" in words for words in verdict.checked)
+    assert any("nobody chose by rewards which rows stand first" in words for words in verdict.trusted)
+
+
+def test_rows_of_the_first_rounds_came_first_wherever_they_stand_in_the_file():
+    log = replace(varied(), rounds=np.arange(800) // 200)
+    given = pb.learn_class(SPEC, log, contexts=varied(300, seed=9).contexts).policies
+    made = pb.certify(log.take(np.arange(600)), given, **ASKED)
+    verdict = pb.verify(made.certificate, log, given)
+    assert any("gone on since" in words for words in verdict.checked)
+    assert not any("gone on since" in words for words in verdict.trusted)
+
+
+def test_without_an_order_no_ratio_is_compared_with_a_number_from_the_rows_that_teach():
+    """Rewards of these rows may follow from rows that bet, as far as anyone knows."""
+    rng = np.random.default_rng(3)
+    values = np.column_stack([0.5 * rng.random(1500), rng.random(1500) < 0.8]).astype(float)
+    log = varied(1500, metrics=["revenue/orders 0 1 0 1"], metric_values=values)
+    found = [pb.certify(log, SPEC, engine=engine, **ASKED).worth.metrics for engine in ENGINES]
+    for one, other in zip(*found, strict=True):
+        assert (one.value.low, one.value.high) == pytest.approx((other.value.low, other.value.high), abs=1e-6)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pacbandits as pb
+from pacbandits.policies.registry import load_policies
 from pacbandits.progress import heard_by
 
 
@@ -131,3 +135,102 @@ def test_a_plan_with_an_order_refuses_a_certificate_without_one(run, path, tmp_p
     assert any("orders rows otherwise" in fault for fault in json.loads(out)["faults"])
     assert run("certify", path, "--plan", plan, "--certificate", proof)[0] == 0
     assert run("verify", proof, path, "--plan", plan)[0] == 0
+
+
+COLUMNS = {"action": "action", "reward": "reward", "propensity": "propensity"}
+READ = tuple(word for name, column in COLUMNS.items() for word in (f"--{name}", column))
+
+
+def planned(run, path, tmp_path, *options):
+    """The file of a plan with these options, and its digest."""
+    plan = tmp_path / "plan.json"
+    code, out, _ = run("certify", "--write-plan", plan, *READ, *options, "--json")
+    assert code == 0
+    return plan, json.loads(out)["digest"]
+
+
+def faults(run, proof, path, plan, *options):
+    return json.loads(run("verify", proof, path, "--plan", plan, *options, "--json")[1])["faults"]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.001])
+def test_a_plan_of_a_gain_is_not_answered_by_a_certificate_without_one(run, path, tmp_path, epsilon):
+    """Neither the best itself nor a distance that is far from proven excuses that gains and guardrails are missing."""
+    path.write_text(
+        "\n".join(
+            line + (",harm" if not number else f",{int(line.split(',')[1] == 'new' and number % 2)}")
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines())
+        ),
+        encoding="utf-8",
+    )
+    limit = ("--control", "old", "--shuffle", "--guardrail", "harm <= control + 0.1")
+    plan, digest = planned(run, path, tmp_path, *limit)
+    made = pb.certify(path, epsilon=epsilon, shuffle=True, metrics=["harm"], **COLUMNS)
+    pb.save_certificate(
+        tmp_path / "proof.json",
+        replace(made.certificate, certified_epsilon=1.0) if epsilon else made.certificate,
+        made.policies,
+        reading=pb.load_certificate(saved(made, tmp_path)).reading,
+        plan=digest,
+    )
+    found = " ".join(faults(run, tmp_path / "proof.json", path, plan))
+    assert "a gain over old" in found
+    assert "the guardrails of the certificate are not those of the plan" in found
+    assert ("the plan asks for delta 0.05 and no epsilon" in found) == (epsilon == 0)
+
+
+def saved(made, tmp_path):
+    made.save(tmp_path / "made.json")
+    return tmp_path / "made.json"
+
+
+def test_a_plan_of_a_class_to_be_learnt_is_not_answered_by_one_of_unknown_origin(run, path, tmp_path):
+    """In memory and for files that are read in blocks, of which the first is not the whole."""
+    plan, digest = planned(run, path, tmp_path, "--policies", "trees:depth=1,bins=4")
+    other = pb.Contexts.of(np.linspace(0, 0.05, 256)[:, None], names=["x"])
+    for engine in (None, "stream"):
+        given = load_policies("trees:depth=1,bins=4", other, n_actions=2)
+        made = pb.certify(path, given, engine=engine, **COLUMNS)
+        made.save(tmp_path / "proof.json", plan=digest)
+        options = () if engine is None else ("--engine", engine)
+        found = " ".join(faults(run, tmp_path / "proof.json", path, plan, *options))
+        assert "does not say how its was learnt" in found
+
+
+@pytest.mark.thorough
+def test_a_split_that_changes_after_the_first_block_is_no_fixed_split(run, tmp_path):
+    rng, n = np.random.default_rng(1), 66_000
+    chance = np.where(np.arange(n) < 65_600, 0.5, np.where(rng.random(n) < 0.5, 0.4, 0.6))
+    new = rng.random(n) < chance
+    table = {
+        "x": np.round(rng.random(n), 4),
+        "action": np.where(new, "new", "old"),
+        "reward": (rng.random(n) < np.where(new, 0.8, 0.2)).astype(float),
+        "propensity": np.where(new, chance, 1 - chance),
+    }
+    path = tmp_path / "big.parquet"
+    pq.write_table(pa.table(table), path)
+    plan, _ = planned(run, path, tmp_path, "--policies", "trees:depth=1,bins=4")
+    proof = tmp_path / "proof.json"
+    assert run("certify", path, "--plan", plan, "--engine", "stream", "--certificate", proof)[0] == 0
+    assert faults(run, proof, path, plan, "--engine", "stream") == []
+
+
+def test_a_distance_that_nobody_asked_for_is_not_said_to_be_unproven(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(lines[:280]) + "\n", encoding="utf-8")
+    result = pb.certify(path)
+    assert not result.proven
+    assert "asked for" not in result.answer
+    assert "0.05 is not proven" not in result.answer
+
+
+def test_a_file_whose_first_rows_taught_no_class_is_not_as_expected(run, path, tmp_path):
+    """The class of the first rows of the file, but given as one that was fixed, so that these rows bet."""
+    spec = "trees:depth=1,bins=4"
+    first = pb.read_log(path, **COLUMNS)[0].contexts.take(np.arange(256))
+    made = pb.certify(path, load_policies(spec, first, n_actions=2), **COLUMNS)
+    made.save(tmp_path / "proof.json")
+    code, out, _ = run("verify", tmp_path / "proof.json", path, "--policies", spec)
+    assert code == 3
+    assert "these rows bet in it" in " ".join(out.split())

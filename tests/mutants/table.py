@@ -408,6 +408,62 @@ THRESHOLDS = (
         "stored/test_stored.py::test_a_certificate_of_the_version_in_which_first_rows_taught_says_what_it_trusts",
     ),
     Mutant(
+        "a chosen beginning of a file without an order is called derived",
+        "proofs.py",
+        "return int((log.rounds <= last).sum()) == claim.rows",
+        "return True",
+        f"{TEACHING}a_chosen_beginning_of_a_file_without_an_order_is_taken_on_trust",
+    ),
+    Mutant(
+        "a class that other rows taught is certified",
+        "certificate/learning.py",
+        "if found is None or found == told:",
+        "if found is None or found.in_order == told.in_order:",
+        f"{TEACHING}a_class_learnt_from_another_log_is_refused",
+    ),
+    Mutant(
+        "rows that teach fix a number, though they may come after rows that bet",
+        "certificate/gains.py",
+        "first=below.spared) if rows.has_rounds or rows.in_order else 0.0",
+        "first=below.spared)",
+        f"{TEACHING}without_an_order_no_ratio_is_compared_with_a_number_from_the_rows_that_teach",
+    ),
+    Mutant(
+        "the best itself answers a plan that asks for a gain",
+        "cli/verify.py",
+        "none = (asked.single and not c.shuffled)",
+        "none = c.epsilon == 0 or (asked.single and not c.shuffled)",
+        "cli/test_certified_gains.py::test_a_plan_of_a_gain_is_not_answered_by_a_certificate_without_one",
+    ),
+    Mutant(
+        "a class of unknown origin answers a plan that names one to be learnt",
+        "cli/verify.py",
+        "if learning is None and learns(spec):",
+        "if False:",
+        "cli/test_certified_gains.py::test_a_plan_of_a_class_to_be_learnt_is_not_answered_by_one_of_unknown_origin",
+    ),
+    Mutant(
+        "one action for everybody is a candidate where the class excludes it for some",
+        "certificate/certify.py",
+        "learnt.policies.withdrawn or learnt.policies.excludes)",
+        "learnt.policies.withdrawn)",
+        f"{GAINS}a_class_that_excludes_an_action_somewhere_never_gives_it_to_everybody",
+    ),
+    Mutant(
+        "verify expects one action for everybody where the class excludes it for some",
+        "verifier/gains.py",
+        "bool(policies.withdrawn) or policies.excludes",
+        "bool(policies.withdrawn)",
+        f"{GAINS}a_class_that_excludes_an_action_somewhere_never_gives_it_to_everybody",
+    ),
+    Mutant(
+        "the weight moved in a round of a pilot depends on where the round ended",
+        "trials/pilot_rows.py",
+        "return part.samples if pilot.by_content else max(1, before)",
+        "return part.samples",
+        f"{PILOT_ROWS}the_weight_moved_in_a_round_of_a_pilot_does_not_depend_on_where_the_round_ended",
+    ),
+    Mutant(
         "who taught the class bets at the next visit",
         "certificate/learning_record.py",
         "else number_units(log.units)",
@@ -761,8 +817,8 @@ PAST = (
     Mutant(
         "a withdrawn action is a candidate",
         "certificate/certify.py",
-        "not (limited or learnt.policies.withdrawn)",
-        "not limited",
+        "not (limited or learnt.policies.withdrawn or",
+        "not (limited or",
         "experiment/test_steering.py::test_a_gain_with_a_violated_guardrail_or_of_a_withdrawn_action_stops_nothing",
     ),
     Mutant(
@@ -851,9 +907,9 @@ PAST = (
             f"{PLANS}a_certificate_that_answers_another_question_is_refused_though_it_names_the_plan",
         )
         for name, text in (
-            ("δ and ε", "if c.delta != asked.delta or asked.epsilon not in (None, c.epsilon):"),
+            ("δ and ε", "if c.delta != asked.delta or (exact if asked.epsilon is None else c.epsilon != asked.epsilon):"),
             ("columns", 'if name != "dropped" and planned.get(name) != reading.get(name):'),
-            ("guardrails", "if found is not None and found.guardrails != asked.guardrails:"),
+            ("guardrails", "if (() if found is None else found.guardrails) != asked.guardrails:"),
             ("control", "if proven != control and not (found is None and none):"),
             ("class", "if learning is not None and learning.spec != spec:"),
         )

@@ -47,8 +47,14 @@ def test_every_assumption_is_in_one_of_the_lists_once():
 def test_the_way_of_proving_is_named_as_a_choice():
     shuffled, ordered = made(), made(ordered=True)
     assert (SHUFFLED in shuffled.assumptions, ORDERED in ordered.assumptions) == (True, True)
-    for certificate, words in ((shuffled, "by default, without --ordered or --single"), (ordered, "by --ordered")):
+    in_none = replace(ordered, ordered=False, bets=replace(ordered.bets, scales=(1.0,), spared=0))
+    for certificate, words in (
+        (shuffled, "rows shuffled"),
+        (ordered, "rows in order"),
+        (in_none, "rows without an order"),
+    ):
         last = sort_rest(certificate, (), certificate.assumptions).trusted[-1]
         assert f"how to prove it ({words}) was chosen before the log was seen" in last
+        assert "--ordered, --shuffle, --single" in last
     fixed = replace(ordered, by_rule=False)
     assert not any("how to prove it" in one for one in sort_rest(fixed, (), ()).trusted)

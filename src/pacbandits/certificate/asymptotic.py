@@ -44,7 +44,7 @@ from pacbandits.certificate.claim import (
     read_common,
     reading,
 )
-from pacbandits.certificate.conventions import arrange, has_rounds
+from pacbandits.certificate.conventions import arrange
 from pacbandits.certificate.learning import LearntClass, check_taught, learn_from_blocks, rows_that_bet
 from pacbandits.certificate.learning_record import Learning
 from pacbandits.certificate.ledger import Ledger, add_differences
@@ -353,7 +353,7 @@ def certify_asymptotically(
         policies = learn_from_blocks(policies, blocks, None)
     learning = None
     if isinstance(policies, LearntClass):
-        learning = check_taught(policies, in_order=has_rounds(blocks)).learning
+        learning = check_taught(policies, lambda spec: learn_from_blocks(spec, blocks, None)).learning
     blocks = blocks if learning is None else learning.arrange(blocks)
     policies = policies.policies if isinstance(policies, LearntClass) else check_class(policies)
     asked, delta = check_asked(check_log(log), policies, epsilon=epsilon, delta=delta)

@@ -23,7 +23,6 @@ from pacbandits.certificate.conventions import (
     MAX_TRIED_DISTANCES,
     Bets,
     delta_part,
-    has_rounds,
     worth_leading,
 )
 from pacbandits.certificate.gains import improve_on, measure_metrics
@@ -157,27 +156,29 @@ class Question:
     certificate: the certificate that was made.
     control: the number of the action over which a gain was asked for; None if the distance from the best was, alone.
     obstacle: the reason why the certificate has no bounds on gains, and the remedy, if a gain was asked for.
+    epsilon: the distance that was asked for; None for the smallest.
     """
 
     certificate: Certificate
     control: int | None = None
     obstacle: tuple[str, str] | None = None
+    epsilon: float | None = None
 
     @classmethod
     def of(cls, certificate: Certificate, read: LogSurvey, request: Request) -> Question:
         """Return the question of a request, and whether the certificate of these rows can answer it."""
         if not request.asks_gain:
-            return cls(certificate)
+            return cls(certificate, epsilon=request.epsilon)
         control = action_number(request.control, read.watched, of="--control")
         if certificate.improvement is not None:
-            return cls(certificate, control)
+            return cls(certificate, control, epsilon=request.epsilon)
         obstacle = FEW, FEW_REMEDY
         if not (read.has_rounds or read.in_order):
             stuck = read.watched.known is not None or read.watched.repeats.max() > 1
             obstacle = NO_ORDER, ROUNDS_REMEDY if stuck else ORDER_REMEDY
         elif request.single and not read.shuffled:
             obstacle = SINGLE, SINGLE_REMEDY
-        return cls(certificate, control, obstacle)
+        return cls(certificate, control, obstacle, request.epsilon)
 
     @property
     def gain(self) -> float | None:
@@ -188,8 +189,10 @@ class Question:
 
     @property
     def proven(self) -> bool:
-        """Whether the certificate proves the gain, if one was asked for, and a requested ε."""
-        return self.certificate.certified and (self.control is None or self.gain is not None)
+        """Whether the certificate proves the gain, if one was asked for, and the distance, if it was or no gain was."""
+        if self.control is None:
+            return self.certificate.certified
+        return self.gain is not None and (self.epsilon is None or self.certificate.certified)
 
     def alarms(self, worth: Worth | None) -> tuple[str, ...]:
         """Return the contradictions between log and assumptions: a failed check, or an empty interval of the value."""
@@ -201,10 +204,9 @@ class Question:
 
     def describe_distance(self) -> str:
         """Return a sentence, after a space, on a requested ε that is not proven; else nothing."""
-        c = self.certificate
-        if c.certified or c.epsilon == 0:
+        if self.certificate.certified or not self.epsilon:
             return ""
-        return as_called(f" The distance that was asked for (--epsilon {c.epsilon:g}) is not proven yet.")
+        return as_called(f" The distance that was asked for (--epsilon {self.epsilon:g}) is not proven yet.")
 
     def describe_obstacle(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return a sentence on why no gain is proven, with the remedies, if there is such a reason; names (A,)."""
@@ -391,7 +393,7 @@ def _survey_log(log: Log, request: Request, *, tell: Progress) -> tuple[LogSurve
         learnt = learn_arranged(policies, read.early, request.contexts)
     else:
         learnt = policies if isinstance(policies, LearntClass) else LearntClass(policies, None)
-        check_taught(learnt, in_order=has_rounds(read.early))
+        check_taught(learnt, lambda spec: learn_arranged(spec, read.early, None))
     return read.set_apart(learnt.learning), learnt
 
 
@@ -506,7 +508,7 @@ def prove_gain(
 ) -> Improvement | None:
     """Bound the gains of the rule that leads, and of one action for everybody if the class allows that."""
     candidates, limited = {RULE: leaders}, learnt.learning is not None and learnt.learning.restricted
-    if learnt.policies.budget == math.inf and not (limited or learnt.policies.withdrawn):
+    if learnt.policies.budget == math.inf and not (limited or learnt.policies.withdrawn or learnt.policies.excludes):
         candidates[ONE_ACTION] = read.lead_single_actions(learnt, model=model, single=request.single)
     rails, spared = request.guardrails, learnt.spared
     return improve_on(read, control, candidates, delta=delta, spared=spared, model=model, guardrails=rails)

@@ -202,7 +202,8 @@ def _bound_ratio(rows: Weighable, metric: Ratio, lead: Lead, over: Kind, *, nats
     below = MetricBets.of(rows.for_metric(metric.denominator.name), lead, nats=minor, spared=first)
     if below is None:
         return None
-    number = ratio_before(rows.early, metric, first=below.spared)
+    # Without an order, rows that teach a class may come after rows that bet.
+    number = ratio_before(rows.early, metric, first=below.spared) if rows.has_rounds or rows.in_order else 0.0
     above = MetricBets.of(rows.for_metric(metric.name, ratio=number), lead, nats=main, spared=first)
     assert above is not None
     assert over.against is not None

@@ -31,6 +31,7 @@ it holds, and are verified so. Rows of counted blocks stand in a random order al
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -174,18 +175,27 @@ def learn_from_blocks(
     return LearntClass(made, learning)
 
 
-def check_taught(learnt: LearntClass, *, in_order: bool) -> LearntClass:
-    """Return a class that was learnt before; raise InputError if its rows stood in another order than those to certify.
+def check_taught(learnt: LearntClass, again: Callable[[str], LearntClass]) -> LearntClass:
+    """Return a class that was learnt before; raise InputError if rows of another log, or in another order, taught it.
 
-    in_order: whether the rows to certify have an order.
+    again: learns the class of a name from the rows to certify.
     """
-    if learnt.learning is not None and learnt.spared and learnt.learning.in_order != in_order:
-        had, has = (("in an order" if one else "without an order") for one in (learnt.learning.in_order, in_order))
-        raise InputError(
-            f"the policy class was learnt from rows {had}, and these rows are certified {has}; learn it from the same "
-            "log with the same --ordered and --shuffle"
-        )
-    return learnt
+    told = learnt.learning
+    if told is None or not learnt.spared:
+        return learnt
+    found = again(told.spec).learning
+    if found is None or found == told:
+        return learnt
+    words = "other rows than the first of this log"
+    if found.in_order != told.in_order:
+        words = f"rows {_order_words(told)}, and these rows are certified {_order_words(found)}"
+    raise InputError(
+        f"the policy class was learnt from {words}; learn it from the same log with the same --ordered and --shuffle"
+    )
+
+
+def _order_words(learning: Learning) -> str:
+    return "in an order" if learning.in_order else "without an order"
 
 
 def _check_features(policies: PolicyClass, contexts: Contexts) -> None:

@@ -33,9 +33,11 @@ from pacbandits.errors import InputError, count_of, option_of, plain
 
 if TYPE_CHECKING:
     from pacbandits.certificate import Certificate, Claim
+    from pacbandits.certificate.certify import Request
     from pacbandits.cli.certify import AnalysisPlan
     from pacbandits.engines import base
     from pacbandits.experiment.audit import Audit
+    from pacbandits.logs.data_set import FileSet
     from pacbandits.proofs import Proof
     from pacbandits.records import Contexts, Log
     from pacbandits.verifier import Verdict
@@ -152,7 +154,9 @@ def verify_certificate(
         paths = local.paths
         if is_streamed(paths, {**proof.reading, **reading}, engine=engine, epsilon=made.epsilon) and is_summed(made):
             with open_engine(engine or "stream", scheduler=scheduler, workers=workers) as who:
-                read, verdict = verify_files(proof, paths, reading, engine=who, known=known, expected=policies)
+                read, verdict = verify_files(
+                    proof, paths, reading, engine=who, known=known, expected=policies, plan=plan
+                )
         else:
             _check_one(paths, engine)
             read = open_log(paths[0], reading, proof=proof)
@@ -160,7 +164,7 @@ def verify_certificate(
             verdict = recheck(made, read, proof.policies, contexts=known)
             if policies is not None:
                 verdict = check_expected(verdict, proof, read, policies, contexts=known)
-        verdict = check_plan(verdict, proof, read, plan)
+            verdict = check_plan(verdict, proof, read, plan)
         record = audit_export(
             paths[0], proof, read, head=head, timestamp=timestamp, authorities=timestamp_ca, contexts=known
         )
@@ -186,8 +190,13 @@ def verify_certificate(
         raise typer.Exit(PARTIAL)
 
 
-def check_plan(verdict: Verdict, proof: Proof, log: Log, path: Path | None) -> Verdict:
-    """Return the verdict with a check that a certificate answers the question of a plan, if one is given."""
+def check_plan(
+    verdict: Verdict, proof: Proof, rows: Log | FileSet, path: Path | None, *, engine: base.Engine | str = "stream"
+) -> Verdict:
+    """Return the verdict with a check that a certificate answers the question of a plan, if one is given.
+
+    engine: reads the rows of files.
+    """
     from pacbandits.certificate import Certificate
     from pacbandits.cli.certify import read_analysis_plan
     from pacbandits.verifier.trust import CERTIFIED, PLANNED
@@ -206,7 +215,7 @@ def check_plan(verdict: Verdict, proof: Proof, log: Log, path: Path | None) -> V
     elif not isinstance(proof.certificate, Certificate):
         faults = ["the certificate was not made by certify, and answers no question of a plan"]
     else:
-        faults = list(wrong_question(proof, proof.certificate, log, plan))
+        faults = list(wrong_question(proof, proof.certificate, rows, plan, engine=engine))
     trusted = (
         f"{PLANNED} {plan.digest}, which was published before the log was seen: {CERTIFIED} could have written it "
         "afterwards"
@@ -220,13 +229,17 @@ def check_plan(verdict: Verdict, proof: Proof, log: Log, path: Path | None) -> V
     return replace(verdict, faults=(*verdict.faults, *faults), trusted=told)
 
 
-def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -> Iterator[str]:
+def wrong_question(
+    proof: Proof, c: Certificate, rows: Log | FileSet, plan: AnalysisPlan, *, engine: base.Engine | str
+) -> Iterator[str]:
     """Yield in what a certificate answers another question than that of a plan."""
     from pacbandits.analysis import with_guarded_metrics
     from pacbandits.certificate.certificate import MODEL_GIVEN
     from pacbandits.certificate.conventions import has_fixed_split
     from pacbandits.cli.certify import question_of
+    from pacbandits.policies.registry import learns
     from pacbandits.proofs import check_expected
+    from pacbandits.records import Log
     from pacbandits.records.policy import call
     from pacbandits.verifier import Verdict
 
@@ -243,20 +256,25 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
                 "nothing" if one is None else plain(one) for one in (planned.get(name), reading.get(name))
             )
             yield f"the plan and the certificate differ in {option_of(name)}: {had}"
-    if c.delta != asked.delta or asked.epsilon not in (None, c.epsilon):
+    exact = c.epsilon == 0  # the best itself is asked for by name alone, by another proof
+    if c.delta != asked.delta or (exact if asked.epsilon is None else c.epsilon != asked.epsilon):
+        wanted = "no epsilon" if asked.epsilon is None else f"epsilon {asked.epsilon:g}"
         yield (
-            f"the plan asks for delta {asked.delta:g} and epsilon {asked.epsilon}; the certificate has {c.delta:g} "
-            f"and {c.epsilon:g}"
+            f"the plan asks for delta {asked.delta:g} and {wanted}; the certificate has {c.delta:g} and {c.epsilon:g}"
         )
-    spec, learning = asked.check(log, whole=False), c.learning
-    if learning is None and len(log) >= c.rows:
-        yield from check_expected(Verdict((), None), proof, log, str(spec)).faults
+    in_memory = isinstance(rows, Log)
+    spec, learning = str(asked.check(rows if in_memory else rows.head, whole=False)), c.learning
+    if learning is None and learns(spec):
+        yield f"the plan asks for the policy class {plain(spec)}, and the certificate does not say how its was learnt"
+    elif learning is None:
+        yield from check_expected(Verdict((), None), proof, rows, spec, engine=engine).faults
     if learning is not None and learning.spec != spec:
         yield f"the plan asks for the policy class {plain(spec)}, and the certificate is of {plain(learning.spec)}"
     if learning is not None and (learning.digest if learning.spared == 0 else None) != plan.contexts_digest:
         yield "the policy class was learnt from other contexts than the plan says"
     by_time, settled = c.ordered and not c.shuffled, c.leaders is not None and c.leaders.settled is not None
-    may_shuffle = asked.shuffle or has_fixed_split(log)
+    fixed_split = has_fixed_split(rows) if in_memory else rows.fixed_split and rows.max_repeats == 1
+    may_shuffle = asked.shuffle or fixed_split
     otherwise = (by_time and not asked.ordered) or (c.shuffled and (asked.ordered or not may_shuffle))
     in_none = not (c.by_rounds or c.ordered or c.shuffled)
     if otherwise or (in_none and (asked.ordered or may_shuffle)):
@@ -266,12 +284,25 @@ def wrong_question(proof: Proof, c: Certificate, log: Log, plan: AnalysisPlan) -
     control, found = asked.control if asked.asks_gain else None, c.improvement
     proven = None if found is None else call(found.control, c.action_names)
     # No gain is proven of a single policy by rounds, of the best itself, of rows without an order, nor of few rows.
-    none = (asked.single and not c.shuffled) or c.epsilon == 0 or not (c.ordered or c.by_rounds)
-    none = none or c.certified_epsilon >= c.unit
+    none = (asked.single and not c.shuffled) or not (c.ordered or c.by_rounds)
+    if found is None and control is not None and not none:
+        none = _proves_no_gain(proof, c, rows if in_memory else rows.head, asked)
     if proven != control and not (found is None and none):
         yield f"the plan asks for a gain over {plain(control)}, and the certificate proves one over {plain(proven)}"
-    if found is not None and found.guardrails != asked.guardrails:
+    if (() if found is None else found.guardrails) != asked.guardrails:
         yield "the guardrails of the certificate are not those of the plan"
+
+
+def _proves_no_gain(proof: Proof, c: Certificate, log: Log, asked: Request) -> bool:
+    """Return whether `certify` would not prove a gain of a certificate's rows, as no policy has led."""
+    from pacbandits.certificate.certify import foresee_gain
+    from pacbandits.certificate.learning import LearntClass
+    from pacbandits.logs.log_table import drop_features
+
+    if len(log) < c.rows:  # the first rows of large files: there a policy has led
+        return False
+    rows, learnt = drop_features(c.of(log), proof.reading.get("dropped", ())), LearntClass(proof.policies, c.learning)
+    return foresee_gain(rows, replace(asked, policies=learnt, restrict=None, block=None)) is None
 
 
 def is_summed(made: Claim) -> bool:
@@ -299,6 +330,7 @@ def verify_files(
     engine: base.Engine,
     known: Contexts | None,
     expected: str | None,
+    plan: Path | None,
 ) -> tuple[Log, Verdict]:
     """Return the first rows of the files, and the verdict on a certificate by sums over all rows."""
     from pacbandits.certificate.summed.survey import as_engine_reads
@@ -311,7 +343,7 @@ def verify_files(
         verdict = recheck(proof.certificate, source, proof.policies, contexts=known, engine=engine)
         if expected is not None:
             verdict = check_expected(verdict, proof, source, expected, contexts=known, engine=engine)
-        return files.head, verdict
+        return files.head, check_plan(verdict, proof, files, plan, engine=engine)
     finally:
         files.close()
 

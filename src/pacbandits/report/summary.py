@@ -586,7 +586,7 @@ def summarise(
         plain(source),
         plain(outcome),
         certificate,
-        Question(certificate) if question is None else question,
+        Question(certificate, epsilon=certificate.epsilon) if question is None else question,
         worth,
         names,
         leaves,

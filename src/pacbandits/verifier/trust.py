@@ -91,15 +91,13 @@ def _choices(claim: Claim, *, sealed: bool) -> tuple[str, ...]:
     if not isinstance(claim, Certificate) or not claim.by_rule or claim.epsilon == 0:
         return ()
     named = () if claim.improvement is None or sealed else (NAMED_BEFORE,)
-    single = claim.leaders is not None and claim.leaders.moving == SINGLE_MOVING
-    if not (claim.ordered or single):
+    if claim.by_rounds and claim.leaders is None:
         return named
-    options = [
-        name for name, used in (("--ordered", claim.ordered and not claim.shuffled), ("--single", single)) if used
-    ]
-    used = f"by {' '.join(options)}" if options else "by default, without --ordered or --single"
+    single = claim.leaders is not None and claim.leaders.moving == SINGLE_MOVING
+    order = "by rounds" if claim.by_rounds else "rows in order" if claim.ordered else "rows without an order"
+    used = f"{'rows shuffled' if claim.shuffled else order}{', a single policy' if single else ''}"
     return (
         *named,
-        f"how to prove it ({used}) was chosen before the log was seen: each way has all of δ, and {CERTIFIED} could "
-        "have tried them all",
+        f"how to prove it ({used}) was chosen before the log was seen: each way (--ordered, --shuffle, --single) has "
+        f"all of δ, and {CERTIFIED} could have tried them all",
     )

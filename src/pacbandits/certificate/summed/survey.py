@@ -590,7 +590,7 @@ def learn_policies(
 ) -> LearntClass:
     """Return the class; learn it from the first rows or from contexts if it was given by its name."""
     if isinstance(policies, LearntClass):
-        return check_taught(policies, in_order=surveyed.has_order)
+        return check_taught(policies, lambda spec: learn_policies(surveyed, spec, None))
     if not isinstance(policies, str):
         return LearntClass(policies, None)
     early = surveyed.early
