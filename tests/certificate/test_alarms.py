@@ -69,6 +69,7 @@ def test_an_alarm_cannot_be_dropped_or_played_down(doubtful):
         pb.Certificate.from_json(given)
 
 
+@pytest.mark.first(1)
 def test_the_command_line_does_not_pass_it_silently(doubtful, command, tmp_path):
     _, log, _ = doubtful
     log.write(tmp_path / "log.parquet")
@@ -110,6 +111,7 @@ def test_drift_along_shuffled_rows_is_a_remark_that_changes_no_exit_code(command
     assert (code, "rows differ along the file" in " ".join(out.split())) == (0, True)
 
 
+@pytest.mark.thorough
 def test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs():
     log = made_log(change_after=3600)
     made = pb.certify(log, POLICIES, epsilon=0.3, delta=0.05).certificate

@@ -102,6 +102,7 @@ def test_gains_are_proven_about_as_closely_as_an_ordinary_interval_of_half_of_th
     assert best.estimate - best.low < 1.5 * half
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("lift", [0.0, 0.05])
 def test_false_gains_are_rare(lift):
     """The bound of a candidate exceeds its true gain with probability δ at most, all candidates together."""
@@ -458,6 +459,7 @@ def test_guardrails_take_their_part_of_delta_from_gains():
     assert bound.guarded[0].low < 0.1 < bound.guarded[0].high
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("end", ["low", "high", "limit"])
 def test_forged_guardrails_are_refused(end):
     log, _ = guarded()
@@ -477,6 +479,7 @@ def read_again(made: Certificate) -> Certificate:
     return Certificate.from_json(json.loads(json.dumps(made.to_json())))
 
 
+@pytest.mark.thorough
 def test_a_violated_guardrail_cannot_be_hidden_by_wider_bounds(monkeypatch):
     """Wider bounds are weaker claims, but they make a candidate that violates a guardrail the recommended one."""
     log, _ = guarded()
@@ -509,6 +512,7 @@ def test_a_proven_gain_cannot_be_understated(monkeypatch):
     assert "is proven, and the certificate has" in pb.verify(forged, log, policies).faults[0]
 
 
+@pytest.mark.thorough
 def test_gains_by_the_rules_of_earlier_versions_are_refused(monkeypatch):
     """These never proved gains: another order of rows, or another choice of leaders, would be a second attempt."""
     log, _, policies = better()
@@ -562,6 +566,7 @@ def test_intervals_of_the_recommended_policy_allow_for_its_choice():
     assert (own.value.low, own.value.high) == (same.value.low, same.value.high)
 
 
+@pytest.mark.thorough
 def test_false_verdicts_on_guardrails_are_rare():
     """The true difference lies outside the bounds with probability δ at most, all bounds together."""
     wrong, runs, delta = 0, 30, 0.4
@@ -804,6 +809,7 @@ def test_a_ratio_is_guarded():
     assert "revenue/orders >= control * 0.9 is violated, as is proven" in result.answer
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("change", [{"low": -8.9}, {"high": 3.0}, {"limit": -6.0}, {"estimate": -3.0}])
 def test_forged_guardrails_on_ratios_are_refused(change):
     result = cheaper()

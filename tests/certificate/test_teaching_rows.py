@@ -99,6 +99,7 @@ def genuine(engine):
     return log, pb.certify(log, SPEC, engine=engine, **ASKED)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_permutation_of_the_file_gives_the_same_certificate(kind):
     log = KINDS[kind]()
@@ -116,6 +117,7 @@ def test_any_permutation_of_the_file_gives_the_same_certificate(kind):
     assert not made.certificate.any_time
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("columns", [{}, {"metrics": ["harm 0 1"], "metric_values": np.arange(800)[:, None] % 2}])
 def test_any_permutation_gives_the_same_certificate_by_sums(columns):
     log = varied(**columns)
@@ -234,6 +236,7 @@ def test_verify_derives_the_rows_that_taught_again_and_says_so(engine):
     assert any("planned to end there" in words for words in grown.trusted)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_verify_refuses_a_change_of_how_rows_were_chosen(engine, monkeypatch):
     log, made = genuine(engine)
@@ -339,6 +342,7 @@ def test_the_verifier_orders_by_its_own_code(monkeypatch):
     assert not pb.verify(made.certificate, log, made.policies).good
 
 
+@pytest.mark.thorough
 def test_an_approximate_certificate_is_the_same_for_any_permutation():
     log = varied()
     asked = {"epsilon": 0.2, "delta": 0.1, "rng": 1, "draws": 50}
@@ -381,6 +385,7 @@ def test_a_class_learnt_in_another_order_is_refused(first, then, tmp_path):
         assert pb.verify(pb.load_certificate(tmp_path / "proof.json"), log, learnt.policies).good
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_class_learnt_from_another_log_is_refused(engine):
     log = varied()

@@ -120,6 +120,7 @@ def check_references(*, runs, delta):
         assert made.threshold == pytest.approx(np.log(world.m / delta))
 
 
+@pytest.mark.thorough
 def test_references_and_experts_together_err_no_more_often_than_delta_says():
     """Without log K, or without log|Π|, about half of these runs would certify an error somewhere."""
     check_references(runs=1500, delta=0.3)

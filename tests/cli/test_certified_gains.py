@@ -121,6 +121,7 @@ def test_a_guardrail_beside_the_best_itself_is_refused_by_its_cause(run, path):
     assert "--epsilon 0" in " ".join(err.split())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("order", ["--ordered", "--shuffle"])
 def test_a_plan_with_an_order_refuses_a_certificate_without_one(run, path, tmp_path, order):
     """Rows without an order prove no gain: whoever does not like the gain could otherwise leave the order out."""
@@ -153,6 +154,7 @@ def faults(run, proof, path, plan, *options):
     return json.loads(run("verify", proof, path, "--plan", plan, *options, "--json")[1])["faults"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("epsilon", [0.0, 0.001])
 def test_a_plan_of_a_gain_is_not_answered_by_a_certificate_without_one(run, path, tmp_path, epsilon):
     """Neither the best itself nor a distance that is far from proven excuses that gains and guardrails are missing."""

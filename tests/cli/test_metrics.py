@@ -80,6 +80,7 @@ def test_a_certificate_knows_its_log_with_more_metrics_or_fewer(run, test_csv, t
         assert told[0]["own_log"]
 
 
+@pytest.mark.thorough
 def test_a_metric_that_was_a_feature_is_refused_for_the_same_log(run, test_csv, tmp_path):
     proof = tmp_path / "proof.json"
     assert run("certify", test_csv, *HOW, "--certificate", proof)[0] == 0
@@ -143,6 +144,7 @@ def test_a_guardrail_needs_control(run, test_csv):
         pb.certify(table(), **SAID, guardrails=["returned <= control"])
 
 
+@pytest.mark.thorough
 def test_python_takes_them_too(tmp_path):
     more = {"policies": "trees:depth=1", "control": "none", "guardrails": ["returned <= control + 0.01"]}
     result = pb.certify(table(), **SAID, metrics=["orders 0 9", ("minutes", 0, 600)], **more)

@@ -14,11 +14,12 @@ import pacbandits as pb
 from pacbandits.certificate import Certificate
 from pacbandits.errors import InputError
 from pacbandits.experiment.assignment_records import Report, id_of, is_id, row_in
-from pacbandits.experiment.audit import audit, has_sealed_record, read_record
+from pacbandits.experiment.audit import audit, read_record
 from pacbandits.experiment.chain import BEGINNING, entry_bytes, linked, mark_of
 from pacbandits.experiment.database import spell
 from pacbandits.experiment.exported_record import links_of
 from pacbandits.records.log_metadata import PackedText, pack_text, unpack_text
+from pacbandits.records.parquet import has_sealed_record
 from pacbandits.verifier import recompute as verify
 from tests.experiment.conftest import NOTED_ROW
 from tests.experiment.live import Played

@@ -907,7 +907,10 @@ PAST = (
             f"{PLANS}a_certificate_that_answers_another_question_is_refused_though_it_names_the_plan",
         )
         for name, text in (
-            ("δ and ε", "if c.delta != asked.delta or (exact if asked.epsilon is None else c.epsilon != asked.epsilon):"),
+            (
+                "δ and ε",
+                "if c.delta != asked.delta or (exact if asked.epsilon is None else c.epsilon != asked.epsilon):",
+            ),
             ("columns", 'if name != "dropped" and planned.get(name) != reading.get(name):'),
             ("guardrails", "if (() if found is None else found.guardrails) != asked.guardrails:"),
             ("control", "if proven != control and not (found is None and none):"),

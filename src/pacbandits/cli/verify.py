@@ -363,16 +363,18 @@ def audit_export(
     read: the log that the certificate was verified on. contexts: those that the class was built from, if given.
     timestamp: a file with a time-stamp of the head. authorities: certificates that its signature is checked by.
     """
-    from pacbandits.certificate import Certificate
-    from pacbandits.experiment.audit import audit, has_sealed_record, read_record
-    from pacbandits.experiment.chain import TimeStamp
+    from pacbandits.records.parquet import has_sealed_record
 
-    stamp = None if timestamp is None else TimeStamp.read(timestamp)
     if not has_sealed_record(log):
-        if head is not None or stamp is not None:
+        if head is not None or timestamp is not None:
             name = "--timestamp" if head is None else "--head"
             raise InputError(f"{log} has no sealed event log in which to look for {name}; export the experiment again")
         return None
+    from pacbandits.certificate import Certificate
+    from pacbandits.experiment.audit import audit, read_record
+    from pacbandits.experiment.chain import TimeStamp
+
+    stamp = None if timestamp is None else TimeStamp.read(timestamp)
     found, made = read_record(log), proof.certificate
     if proof.record is not None and proof.record["records"] != found.claimed:
         raise InputError(

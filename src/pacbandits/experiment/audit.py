@@ -45,7 +45,6 @@ from pacbandits.experiment.exported_record import (
     wrong_pilot_rounds,
 )
 from pacbandits.experiment.exported_record import Record as Record
-from pacbandits.experiment.exported_record import has_sealed_record as has_sealed_record
 from pacbandits.experiment.exported_record import read_record as read_record
 from pacbandits.experiment.rounds import Round, played_rounds
 from pacbandits.experiment.stored_rows import NEVER, spell

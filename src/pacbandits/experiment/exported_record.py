@@ -88,16 +88,6 @@ class Record(AssignmentColumns):
     contexts: Contexts | None = None
 
 
-def has_sealed_record(path: str | Path) -> bool:
-    """Return whether a log's file contains the event log of an experiment."""
-    if Path(path).suffix.lower() not in (".parquet", ".pq", ".parq"):
-        return False
-    try:
-        return has_record(parquet.read_about(path))
-    except InputError:
-        return False
-
-
 def read_record(path: str | Path) -> Record:
     """Read the event log in an exported file.
 

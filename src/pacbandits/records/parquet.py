@@ -17,6 +17,7 @@ import numpy as np
 from pacbandits.arrays import BoolArray, IntArray
 from pacbandits.errors import InputError, count_of, nearest, plain
 from pacbandits.records.columns import Columns, is_list, is_number, is_plain_text, is_temporal, is_text, pa, pq
+from pacbandits.records.log_metadata import has_record
 from pacbandits.records.text_files import (
     DELIMITERS,
     NUMBER_BYTES,
@@ -474,6 +475,16 @@ def read_about(path: str | Path) -> Fields:
         return _about(_open(path).schema_arrow.metadata or {}, path)
     except (pa.ArrowException, OSError):
         raise InputError(f"the description in {path}: damaged; write the file again") from None
+
+
+def has_sealed_record(path: str | Path) -> bool:
+    """Return whether a log's file contains the event log of an experiment."""
+    if Path(path).suffix.lower() not in (".parquet", ".pq", ".parq"):
+        return False
+    try:
+        return has_record(read_about(path))
+    except InputError:
+        return False
 
 
 def open_pages(path: Path, *, texts: Sequence[str], buffer_bytes: int, changed_ns: int) -> Any:
