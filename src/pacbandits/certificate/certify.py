@@ -188,8 +188,10 @@ class Question:
 
     @property
     def proven(self) -> bool:
-        """Whether the certificate proves the gain, if one was asked for, and a requested ε."""
-        return self.certificate.certified and (self.control is None or self.gain is not None)
+        """Whether the certificate proves the gain and all guardrails, if they were asked for, and a requested ε."""
+        improvement = self.certificate.improvement
+        harmless = improvement is None or not improvement.open_guardrails
+        return self.certificate.certified and (self.control is None or (self.gain is not None and harmless))
 
     def alarms(self, worth: Worth | None) -> tuple[str, ...]:
         """Return the contradictions between log and assumptions: a failed check, or an empty interval of the value."""

@@ -478,7 +478,8 @@ def certify_log(
     ε. [cyan]--epsilon[/] asks for a certain ε; if the log does not support it,
     the command estimates how many more rows are needed.
 
-    Exit code 3 if no gain over [cyan]--control[/] is proven, if the requested ε
+    Exit code 3 if no gain over [cyan]--control[/] is proven, if a guardrail of
+    the recommended policy is not proven, if the requested ε
     is not certified, or if the data contradict an assumption (an alarm: counts that do not fit the split,
     drift, or an empty interval). Alarms are printed first; resolve them first.
 

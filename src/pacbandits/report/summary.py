@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import inf, isfinite
@@ -358,8 +358,10 @@ class Summary:
     def _what_is_better(self, gain: Improvement) -> str:
         control, found, percent = call(gain.control, self.actions), gain.recommended, 100 * (1 - self.certificate.delta)
         if found is not None:
+            rails = " and ".join(f"'{plain(one.guardrail.spelt)}'" for one in gain.open_guardrails)
+            once = f", once {rails} {_is_or_are(gain.open_guardrails)} proven" if rails else ""
             return (
-                f"Recommendation: use {self.policy_words}. With {percent:g} % confidence it raises the mean "
+                f"Recommendation: use {self.policy_words}{once}. With {percent:g} % confidence it raises the mean "
                 f"{self.outcome} by at least {self.show_least(found.low, sign=False)} over "
                 f"{control}{self._ordinarily()}."
             )
@@ -369,7 +371,7 @@ class Summary:
                 f"the mean {self.outcome} by at least {self.show_least(harmful.low, sign=False)}, but it violates a "
                 "guardrail."
             )
-        best = max(gain.candidates, key=lambda one: one.estimate)
+        best = _most_promising(gain)
         if best.estimate <= 0:
             return f"Recommendation: keep {control}. No gain over it is proven, and no candidate is estimated to gain."
         return (
@@ -405,18 +407,19 @@ class Summary:
         return self.show_difference(rounded_down(value), sign=sign)
 
     def guardrail_answers(self) -> tuple[str, ...]:
-        """Return the state of each guardrail for the recommended policy, or for the candidates that violate one."""
+        """Return the state of each guardrail for the recommended policy, and where one stands in a candidate's way.
+
+        It does if a candidate violates it, or if none is recommended and a promising one is not proven to keep it.
+        """
         if self.gain is None or not self.gain.guardrails:
             return ()
         found = self.gain.recommended
-        if found is not None:
-            return tuple(f"Guardrail: {_guarded_words(one)}." for one in found.guarded)
-        barred = [one for one in self.gain.candidates if not one.allowed]
-        said = (
+        said = [] if found is None else [f"Guardrail: {_guarded_words(one)}." for one in found.guarded]
+        said += (
             f"Guardrail of {self.candidate_words(one)}: {_guarded_words(each)}."
-            for one in barred
+            for one in self.gain.candidates
             for each in one.guarded
-            if each.state == VIOLATED
+            if each.state == VIOLATED or (found is None and one.estimate > 0 and each.state != KEPT)
         )
         return tuple(dict.fromkeys(said))
 
@@ -428,19 +431,43 @@ class Summary:
         if gain is None:
             return ""
         control = call(gain.control, self.actions)
+        if gain.open_guardrails:
+            return self._next_of_guardrails(gain.open_guardrails)
         if gain.recommended is not None:
             return f"Next: roll out {self.policy_words}, and keep a small holdout on {control} to watch the gain."
         if self._harmful(gain) is not None:
             return "Next: find a variant without the harm, or decide that the gain is worth it and widen the guardrail."
-        best = max(gain.candidates, key=lambda one: one.estimate)
+        best = _most_promising(gain)
         if best.estimate <= 0:
             return f"Next: stop, or test something else; {control} stays."
-        rows = self.certificate.independent
-        more = rows * (((best.estimate - best.low) / best.estimate) ** 2 - 1.0)
+        if not best.allowed:
+            return "Next: find a variant without the harm, or stop; more rows would not lift the violated guardrail."
+        more = about(self._more_rows(best.estimate - best.low, best.estimate))
         return (
-            f"Next: run longer if the estimated gain is worth it. If it is right, about {about(max(more, 1.0))} more "
-            f"{self.noun} would prove that {self.candidate_words(best)} is better than {control}."
+            f"Next: run longer if the estimated gain is worth it. If it is right, about {more} more {self.noun} would "
+            f"prove that {self.candidate_words(best)} is better than {control}."
         )
+
+    def _next_of_guardrails(self, unproven: tuple[GuardedMetric, ...]) -> str:
+        """Return what to do if the recommended policy is not proven to keep these guardrails."""
+        names = " and ".join(f"'{plain(one.guardrail.spelt)}'" for one in unproven)
+        words = f"{'guardrail' if len(unproven) == 1 else 'guardrails'} {names} {_is_or_are(unproven)} not proven"
+        rooms = [one.room for one in unproven]
+        if any(room <= 0 for room in rooms):
+            remedy = (
+                "By the estimate the limit is not kept, so that more rows would hardly prove it: find a variant "
+                "without the harm, or decide that the gain is worth it and widen the guardrail."
+            )
+        elif not all(isfinite(one.slack) for one in unproven):
+            remedy = f"Run longer: more {self.noun} are needed to bound it."
+        else:
+            more = max(self._more_rows(one.slack, room) for one, room in zip(unproven, rooms, strict=True))
+            remedy = f"Run longer: if its estimate is right, about {about(more)} more {self.noun} would prove it."
+        return f"Next: do not roll out yet: {words}. {remedy}"
+
+    def _more_rows(self, slack: float, room: float) -> float:
+        """Return how many more rows shrink a bound's distance from its estimate, slack, to the room that there is."""
+        return max(self.certificate.independent * ((slack / room) ** 2 - 1.0), 1.0)
 
     @property
     def single_action(self) -> str | None:
@@ -524,6 +551,15 @@ class Summary:
             return words
         gain = f"the estimated gain over always {self.best_single} is {self.show_difference(scale.in_sight)}"
         return f"{words}, and {gain}"
+
+
+def _is_or_are(things: Sized) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _most_promising(gain: Improvement) -> Candidate:
+    """Return the candidate of largest estimated gain, of those that violate no guardrail if one of them gains."""
+    return max(gain.candidates, key=lambda one: (one.estimate > 0, one.allowed, one.estimate))
 
 
 def _guarded_words(one: GuardedMetric) -> str:
