@@ -103,7 +103,7 @@ def evaluate_policy(
     pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
     """
     from pacbandits.analysis import action_number, check_were_no_features, measure_claim
-    from pacbandits.certificate import evaluate
+    from pacbandits.certificate import Certificate, evaluate
     from pacbandits.confidence import check_delta
     from pacbandits.logs.reading_options import ReadingOptions
     from pacbandits.logs.table_files import is_streamed
@@ -140,6 +140,7 @@ def evaluate_policy(
             tell("computing values and gains")
             theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
             worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
+            proven = None
         else:
             _check_policy(policy)
             proof = open_proof(Path(policy), paths[0])
@@ -165,6 +166,8 @@ def evaluate_policy(
                 if metric and not own:
                     check_were_no_features(proof.certificate, open_log(paths[0], before, proof=proof), told)
             words, given = proof.certificate.words, {**proof.reading, **given}
+            claim = proof.certificate
+            proven = claim.improvement if own and isinstance(claim, Certificate) else None
     if worth is None:
         raise InputError(
             "the value of this policy cannot be estimated from the log it was chosen with; use another log"
@@ -177,7 +180,8 @@ def evaluate_policy(
         print_json(worth.to_json() | told)
     else:
         say_notices(read)
-        show(worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
+        about = worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome, proven=proven)
+        show(about)
     if worth.alarms:
         raise typer.Exit(PARTIAL)
 
