@@ -76,6 +76,7 @@ READING = [
         "epsilon=0.01",
     ),
     ({"delta": 5}, "delta must lie strictly between 0 and 1", "got 5"),
+    ({"delta": 0.95}, "delta must be at most 0.5, got 0.95", "for 95 % confidence use 0.05 (5%)"),
     ({"policies": "tree"}, "unknown policy class 'tree'", "did you mean 'trees'"),
     ({"policies": "const"}, "unknown policy class 'const' (known", "trees"),
     ({}, "and the log has 40", "(--contexts …)", "(contexts=…)"),

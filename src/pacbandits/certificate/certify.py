@@ -45,7 +45,7 @@ from pacbandits.certificate.summed.survey import (
 from pacbandits.certificate.survey import LogInMemory, LogSurvey
 from pacbandits.certificate.worth import Worth, evaluate_policy, measure_policy
 from pacbandits.checks import flag, instance
-from pacbandits.confidence import LEADERS_PART, check_delta, recommended_part
+from pacbandits.confidence import LEADERS_PART, check_asked_delta, recommended_part
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, as_called, count_of, nearest, plain
@@ -109,7 +109,7 @@ class Request:
         if self.contexts is not None and not isinstance(self.policies, str):
             raise InputError("contexts are for a class that is given by its name; leave them out")
         check_compared(log, fixed=whole)
-        check_delta(self.delta)
+        check_asked_delta(self.delta)
         if self.epsilon is not None:
             check_distance_or_best(log, self.epsilon)
         if self.control is not None:

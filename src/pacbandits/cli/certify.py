@@ -501,7 +501,7 @@ def certify_log(
     pacbandits certify test.csv --plan plan.json --certificate proof.json[/]
     """
     from pacbandits.analysis import LOOKING_AHEAD, MEASURING, analyse
-    from pacbandits.confidence import check_delta
+    from pacbandits.confidence import check_asked_delta
     from pacbandits.logs.table_files import is_streamed
     from pacbandits.planning.plan_files import load_any_plan
     from pacbandits.progress import heard_by
@@ -509,7 +509,7 @@ def certify_log(
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
 
-    check_delta(delta)
+    check_asked_delta(delta)
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
     check_engine(engine, scheduler=scheduler, workers=workers)
     if asymptotic and report is not None:

@@ -104,14 +104,14 @@ def evaluate_policy(
     """
     from pacbandits.analysis import action_number, check_were_no_features, measure_claim
     from pacbandits.certificate import Certificate, evaluate
-    from pacbandits.confidence import check_delta
+    from pacbandits.confidence import check_asked_delta
     from pacbandits.logs.reading_options import ReadingOptions
     from pacbandits.logs.table_files import is_streamed
     from pacbandits.policies.decisions import COLUMN, ColumnPolicy
     from pacbandits.progress import heard_by
     from pacbandits.report import worth_document
 
-    check_delta(delta)
+    check_asked_delta(delta)
     given = reading_options(
         action=action,
         reward=reward,
