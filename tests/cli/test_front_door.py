@@ -209,7 +209,7 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     [
         (("--action", "variants"), "there is no column 'variants'; did you mean 'variant'?"),
         (("--split", "even"), "the split 'even' is neither 'uniform' nor a share for each action"),
-        (("--split", "discount=0.5,plain=0.5"), "the split lacks a share of 'story'"),
+        (("--split", "discount=0.5,plain=0.5"), "the split has no share for 'story'; give one for each action"),
         (("--split", "discount=0.5,plain=0.4,story=0.2"), "sum to 1.1; they must sum to 1"),
         (("--split", "discount=x,plain=0.4,story=0.2"), "the share of 'discount' is 'x'"),
         (("--report", "report.pdf"), "must end in .html"),
