@@ -572,10 +572,6 @@ def certify_log(
     made = result.certificate
     if planned is not None:
         summary = replace(summary, happened=happened(planned, result.found.question, result.log))
-    if report is not None:
-        write_report(summary, report)
-    if certificate is not None:
-        result.save(certificate, plan=digest)
     if as_json:
         print_json(result.to_json() | summary.to_json() | ({} if digest is None else {"plan": digest}))
     else:
@@ -587,6 +583,11 @@ def certify_log(
             show(happened_document(summary.happened))
         if fixed is not None:
             say(f"the question is that of the plan {fixed.path}, digest {fixed.digest}")
+    # After the answer, which a file that cannot be written must not cost.
+    if report is not None:
+        write_report(summary, report)
+    if certificate is not None:
+        result.save(certificate, plan=digest)
     if not summary.answered:
         raise typer.Exit(PARTIAL)
 
