@@ -198,6 +198,11 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     told = " ".join(run("evaluate", "column:rule", path, *ASKED)[1].split())
     assert "nor when the log ended depended on earlier rows" in told
     assert "everybody was given one of the 3 actions at random" in told
+    same = json.loads(run("evaluate", "always:plain", path, *ASKED, "--json")[1])
+    assert (same["value"], same["policy"]) == (same["single_actions"][same["actions"].index("plain")], "always plain")
+    code, _, err = run("evaluate", "always:plane", path, *ASKED)
+    assert code == 2
+    assert "'plane', which is no action; did you mean 'plain'" in err
     code, _, err = run("evaluate", "column:country", path, *ASKED)
     assert code == 2
     assert "column 'country' contains 'DE', which is not an action" in err

@@ -149,6 +149,8 @@ COMMANDS = [
     (("verify", "p.json", "p.json"), "is given twice; give the certificate first"),
     (("evaluate", "colum:age", "{table}"), "there is no file 'colum:age'; for a column of the log, write column:age"),
     (("evaluate", "column", "{table}"), "write column:NAME"),
+    (("evaluate", "alwys:B", "{table}"), "for one action for everybody, write always:B"),
+    (("evaluate", "B", "{table}"), "there is no file 'B'; a policy is the file of a certificate, always:ACTION for"),
     (("certify", "{table}", *flags(ASKED), "--contexts", "{table}"), "--contexts is the log itself"),
     (("certify", "{table}", *flags(ASKED), "--control", "C"), "--control names 'C', which is no"),
     (("certify", "{table}", *flags(ASKED), "--max-share", "C=0.1"), "--max-share names 'C', which is no"),
