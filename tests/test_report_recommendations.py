@@ -54,11 +54,11 @@ def table(summary):
 
 
 def test_nothing_is_recommended_of_a_log_that_proves_nothing(better):
-    few = pb.certify(log_of(300), "trees:depth=1").summary()
-    assert few.scale.says_nothing
+    few = pb.certify(log_of(270), "trees:depth=1").summary()
+    assert not few.answered
     first = few.answer()[0]
     assert first.startswith("No recommendation is proven yet: call has the highest estimate")
-    assert "Of the 300 rows 256" in first
+    assert "Of the 270 rows 256" in first
     assert 'contexts="FILE"' in first
     assert "Recommendation: " not in " ".join(few.answer())
     assert better.summary().answer()[0].startswith("Recommendation: use call for everyone")

@@ -354,9 +354,8 @@ class Summary:
 
     @property
     def _proves_nothing(self) -> bool:
-        """Whether the certified ε is as large as any distance, or as any that the estimate leaves."""
-        c = self.certificate
-        return c.certified_epsilon >= c.unit or (self.scale is not None and self.scale.says_nothing)
+        """Whether no distance from the best is proven that is smaller than the range of rewards."""
+        return self.certificate.certified_epsilon >= self.certificate.unit
 
     def _what_is_unproven(self, alone: str) -> str:
         """Return the policy that looks best, of a certificate that does not prove what was asked; alone: by what."""
