@@ -136,6 +136,8 @@ class Result:
     def proven(self) -> bool:
         """Whether what was asked for is proven, without an alarm: a gain over control if one was named, a requested ε.
 
+        A gain is proven together with all guardrails of the recommended policy.
+
         With improve_on=False, or ε = 0, which asks for the best itself, the distance from the best is asked for alone.
         """
         return self.found.question.answered(self.worth)

@@ -16,6 +16,7 @@ from pacbandits.checks import finite, number, shown
 from pacbandits.errors import InputError
 
 MIN_EPSILON, MAX_EPSILON = 1e-100, 1e100  # their squares are doubles
+MAX_ASKED_DELTA = 0.5  # a larger one is a confidence
 
 # A slope is the a, and a factor the b², of a sample size n_l = b² s² L · max_π V_π/d² with accuracy d = ε_l + aΔ̂.
 #
@@ -72,6 +73,21 @@ def check_positive_epsilon(
 def check_delta(delta: object) -> float:
     """Return δ if 0 < δ < 1; else raise InputError."""
     return number(delta, name="delta", above=0, below=1, wanted="lie strictly between 0 and 1")
+
+
+def check_asked_delta(delta: object) -> float:
+    """Return the δ that a person asks for; raise InputError also above 1/2, which is a confidence taken for δ.
+
+    Certificates, plans and states that are read may have any δ (`check_delta`).
+    """
+    given = check_delta(delta)
+    if given > MAX_ASKED_DELTA:
+        wrong = 1.0 - given
+        raise InputError(
+            f"delta must be at most 0.5, got {shown(delta)}: it is the probability of being wrong; for "
+            f"{100 * given:.6g} % confidence use {wrong:.4g} ({100 * wrong:.4g}%)"
+        )
+    return given
 
 
 def check_noise(variance: object, *, name: str = "noise") -> float:

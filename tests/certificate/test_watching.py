@@ -128,6 +128,7 @@ def test_a_mismatch_of_the_sample_ratio_is_found(seed):
     assert found.alarm
     assert re.fullmatch(r"action [01] was played \d,\d+ times where 5,000\.0 were expected", found.where)
     assert "actions were not drawn with the propensities that the log states" in found.describe()
+    assert "recorded after the action" not in found.describe()  # everywhere, not in one segment
     assert not ratio_of([0.5, 0.5], seed=seed).alarm
 
 
@@ -136,6 +137,8 @@ def test_a_mismatch_in_one_segment_is_found():
     found = ratio_of(np.where(features[:, :1] > 0, [0.56, 0.44], [0.5, 0.5]), features=features)
     assert found.alarm
     assert re.search(r"among contexts where 'x0' is above -?0\.\d+$", found.where)
+    cause, remedy = found.describe().index("'x0' was recorded after the action"), found.describe().index("without='x0'")
+    assert cause < remedy < found.describe().index("if the split is wrong")
 
 
 def test_a_mismatch_that_begins_late_is_found():

@@ -78,7 +78,7 @@ def test_counts_by_action(run, save, people, named):
     out = run("apply", save(TREE), people, "--json")[1]
     each = [{"action": "plain", "rows": 3}, {"action": "10 % off, 'now'", "rows": 1}]
     assert json.loads(out) == {"rows": 4, "actions": each, "out": None}
-    assert "1 action for none of them" in run("apply", save(TreePolicy(0, 2)), people)[1]
+    assert "used for nobody: 10 % off, 'now'" in run("apply", save(TreePolicy(0, 2)), people)[1]
 
 
 @pytest.mark.thorough

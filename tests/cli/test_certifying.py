@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pacbandits import Certificate
+from pacbandits import Certificate, InputError
 from pacbandits.problems import load_problem
 from pacbandits.records import Log
 from tests.cli.cases import SMALL
@@ -226,6 +226,40 @@ def test_certify_refuses_a_bad_place_before_it_reads(run, tmp_path):
     code, out, err = run("certify", tmp_path / "log.csv", "--certificate", tmp_path / "nodir" / "x.json")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "does not exist; make it first" in err
+
+
+def test_certify_tries_a_place_before_it_reads_and_leaves_nothing_there(run, tmp_path, monkeypatch):
+    """As in /proc, where permissions allow what the file system refuses."""
+    place = tmp_path / "places" / "x.html"
+    place.parent.mkdir()
+
+    def refuse(**_):
+        raise OSError(2, "No such file or directory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tempfile.TemporaryFile", refuse)
+        code, out, err = run("certify", tmp_path / "log.csv", "--report", place)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "x.html" in err
+    assert "cannot be written (No such file or directory); name another place" in err
+    assert "log.csv" not in run("certify", tmp_path / "log.csv", "--report", place.parent)[2]
+    assert "log.csv" in run("certify", tmp_path / "log.csv", "--report", place)[2]
+    place.write_text("before", encoding="utf-8")
+    assert "log.csv" in run("certify", tmp_path / "log.csv", "--report", place)[2]
+    assert [one.name for one in place.parent.iterdir()] == ["x.html"]
+    assert place.read_text(encoding="utf-8") == "before"
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_the_answer_is_printed_before_files_are_written(run, clicks, tmp_path, monkeypatch, as_json):
+    def full(*_):
+        raise InputError("cannot write x.md: No space left on device")
+
+    monkeypatch.setattr("pacbandits.report.result_report.write_report", full)
+    code, out, err = run("certify", clicks, *READING, "--report", tmp_path / "x.md", *as_json)
+    assert code == 2
+    assert "No space left" in err
+    assert "ecommendation" in out
 
 
 @pytest.mark.thorough

@@ -198,6 +198,11 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     told = " ".join(run("evaluate", "column:rule", path, *ASKED)[1].split())
     assert "nor when the log ended depended on earlier rows" in told
     assert "everybody was given one of the 3 actions at random" in told
+    same = json.loads(run("evaluate", "always:plain", path, *ASKED, "--json")[1])
+    assert (same["value"], same["policy"]) == (same["single_actions"][same["actions"].index("plain")], "always plain")
+    code, _, err = run("evaluate", "always:plane", path, *ASKED)
+    assert code == 2
+    assert "'plane', which is no action; did you mean 'plain'" in err
     code, _, err = run("evaluate", "column:country", path, *ASKED)
     assert code == 2
     assert "column 'country' contains 'DE', which is not an action" in err
@@ -209,7 +214,7 @@ def test_a_policy_of_anybodys(run, test_csv, tmp_path):
     [
         (("--action", "variants"), "there is no column 'variants'; did you mean 'variant'?"),
         (("--split", "even"), "the split 'even' is neither 'uniform' nor a share for each action"),
-        (("--split", "discount=0.5,plain=0.5"), "the split lacks a share of 'story'"),
+        (("--split", "discount=0.5,plain=0.5"), "the split has no share for 'story'; give one for each action"),
         (("--split", "discount=0.5,plain=0.4,story=0.2"), "sum to 1.1; they must sum to 1"),
         (("--split", "discount=x,plain=0.4,story=0.2"), "the share of 'discount' is 'x'"),
         (("--report", "report.pdf"), "must end in .html"),

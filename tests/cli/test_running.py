@@ -195,6 +195,7 @@ def test_algorithms_are_listed(run):
         ([SMALL, "--delta", "0"], "delta must lie strictly between 0 and 1, got 0.0"),
         ([SMALL, "--delta", "1.5"], "delta must lie strictly between 0 and 1, got 1.5"),
         ([SMALL, "--delta", "nan"], "delta must lie strictly"),
+        ([SMALL, "--delta", "95%"], "got 0.95: it is the probability of being wrong; for 95 % confidence use 0.05"),
         ([SMALL, "--epsilon", "-1"], "epsilon must be 0 or more, got -1.0"),
         ([SMALL, "--epsilon", "nan"], "epsilon must be a number, 0 or more, got nan"),
         (["trees:actions=3", "--epsilon", "0"], "ask for an epsilon above 0, or for a list of policies (Finite)"),

@@ -123,7 +123,9 @@ def test_dates_and_identifiers_in_the_contexts_are_noticed(tmp_path):
     made, remarks = read_protocol_with_remarks(write(tmp_path, SHORT))
     assert made.date_columns == ("since",)
     assert made.contexts.names == ("age", "since weekday", "since days since 1970-01-01", "since hour")
-    assert any("user_id" in words for words in remarks)
+    (said,) = (words for words in remarks if "user_id" in words)
+    assert "features = [" in said
+    assert "--features" not in said  # an option of other commands
     assert protocol(contexts=made.contexts).date_columns == ("since",)
 
 

@@ -67,6 +67,7 @@ def test_a_pilot_tells_what_people_would_have_to_state():
         ({"epsilon": 1.0}, "epsilon must be below 1, .*got 1; no trial is needed"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"delta": 1.0}, "delta"),
+        ({"delta": 0.95}, "got 0.95.*use 0.05"),
         ({"spread": 0.8}, r"spread must be below 0\.4583"),
         ({"scenarios": None, "effect": 0.9}, "lead beyond 1, the largest reward; take a smaller effect"),
         ({"scenarios": None, "effect": -0.1}, "effect must be"),

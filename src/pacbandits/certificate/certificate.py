@@ -108,6 +108,16 @@ class GuardedMetric:
             return KEPT
         return VIOLATED if (self.low > self.limit if upper else self.high < self.limit) else OPEN
 
+    @property
+    def room(self) -> float:
+        """The distance from the estimate to the limit; negative if the estimate is beyond it, NaN without one."""
+        return self.limit - self.estimate if self.guardrail.side == "<=" else self.estimate - self.limit
+
+    @property
+    def slack(self) -> float:
+        """The distance from the estimate to the bound that must stay within the limit."""
+        return self.high - self.estimate if self.guardrail.side == "<=" else self.estimate - self.low
+
     def to_json(self) -> Json:
         """Serialise to JSON-compatible values."""
         figures = {"limit": self.limit, "low": self.low, "estimate": self.estimate, "high": self.high}
@@ -213,6 +223,12 @@ class Improvement:
     def guardrails(self) -> tuple[Guardrail, ...]:
         """The guardrails, the same for all candidates."""
         return tuple(one.guardrail for one in self.candidates[0].guarded)
+
+    @property
+    def open_guardrails(self) -> tuple[GuardedMetric, ...]:
+        """The guardrails that the recommended candidate is not proven to keep; nothing if no gain is proven."""
+        found = self.recommended
+        return () if found is None else tuple(one for one in found.guarded if one.state != KEPT)
 
     @property
     def chosen(self) -> str:

@@ -44,7 +44,7 @@ from pacbandits.certificate.summed.survey import (
 from pacbandits.certificate.survey import LogInMemory, LogSurvey
 from pacbandits.certificate.worth import Worth, evaluate_policy, measure_policy
 from pacbandits.checks import flag, instance
-from pacbandits.confidence import LEADERS_PART, check_delta, recommended_part
+from pacbandits.confidence import LEADERS_PART, check_asked_delta, recommended_part
 from pacbandits.engines import Engine, Local, LogSource, Source
 from pacbandits.engines.registry import STREAM, THREADS, using_engine
 from pacbandits.errors import InputError, as_called, count_of, nearest, plain
@@ -108,7 +108,7 @@ class Request:
         if self.contexts is not None and not isinstance(self.policies, str):
             raise InputError("contexts are for a class that is given by its name; leave them out")
         check_compared(log, fixed=whole)
-        check_delta(self.delta)
+        check_asked_delta(self.delta)
         if self.epsilon is not None:
             check_distance_or_best(log, self.epsilon)
         if self.control is not None:
@@ -189,10 +189,12 @@ class Question:
 
     @property
     def proven(self) -> bool:
-        """Whether the certificate proves the gain, if one was asked for, and the distance, if it was or no gain was."""
+        """Whether all is proven that was asked for: the gain with its guardrails, or the distance; both if ε was given."""
         if self.control is None:
             return self.certificate.certified
-        return self.gain is not None and (self.epsilon is None or self.certificate.certified)
+        improvement = self.certificate.improvement
+        harmless = improvement is not None and not improvement.open_guardrails
+        return self.gain is not None and harmless and (self.epsilon is None or self.certificate.certified)
 
     def alarms(self, worth: Worth | None) -> tuple[str, ...]:
         """Return the contradictions between log and assumptions: a failed check, or an empty interval of the value."""

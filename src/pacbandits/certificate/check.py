@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray
 from pacbandits.compiled import kernel
-from pacbandits.errors import InputError, count_of, plain
+from pacbandits.errors import InputError, as_called, count_of, plain
 from pacbandits.records import Contexts, Log
 from pacbandits.records.row_order import COUNTED, NO_ORDER, says
 from pacbandits.schema import Json
@@ -27,6 +28,7 @@ MAX_WORDS_CHARACTERS = 600  # of each text of a check
 MAX_LOGARITHM = 1e12  # of evidence; more than any log can give
 MAX_ODDS = 10**9  # larger odds are reported as this
 
+_SEGMENT_FEATURE = re.compile(r"among contexts where '(.*?)' is ")
 _SIGNS: dict[CheckKind, str] = {DRIFT: "drift", SAMPLE_RATIO: "a sample-ratio mismatch"}
 
 
@@ -92,9 +94,14 @@ class AssumptionCheck:
     def _meaning(self) -> str:
         """Return what an alarm means for the log, in words."""
         if self.kind == SAMPLE_RATIO:
+            after = ""
+            if (feature := _SEGMENT_FEATURE.search(self.where)) is not None:
+                name = feature[1]
+                remedy = as_called(f"--without '{name}'")
+                after = f"if '{name}' was recorded after the action, leave it out ({remedy}); if it was known before, "
             return (
-                "actions were not drawn with the propensities that the log states or the split gives: if the split is "
-                "wrong, correct it; if it is right, rows were lost or added after the draw"
+                f"{after}actions were not drawn with the propensities that the log states or the split gives: if the "
+                "split is wrong, correct it; if it is right, rows were lost or added after the draw"
             )
         if self.by_rows:
             return (

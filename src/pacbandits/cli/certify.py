@@ -478,7 +478,8 @@ def certify_log(
     ε. [cyan]--epsilon[/] asks for a certain ε; if the log does not support it,
     the command estimates how many more rows are needed.
 
-    Exit code 3 if no gain over [cyan]--control[/] is proven, if the requested ε
+    Exit code 3 if no gain over [cyan]--control[/] is proven, if a guardrail of
+    the recommended policy is not proven, if the requested ε
     is not certified, or if the data contradict an assumption (an alarm: counts that do not fit the split,
     drift, or an empty interval). Alarms are printed first; resolve them first.
 
@@ -500,7 +501,7 @@ def certify_log(
     pacbandits certify test.csv --plan plan.json --certificate proof.json[/]
     """
     from pacbandits.analysis import LOOKING_AHEAD, MEASURING, analyse
-    from pacbandits.confidence import check_delta
+    from pacbandits.confidence import check_asked_delta
     from pacbandits.logs.table_files import is_streamed
     from pacbandits.planning.plan_files import load_any_plan
     from pacbandits.progress import heard_by
@@ -508,7 +509,7 @@ def certify_log(
     from pacbandits.report.plan_report import happened
     from pacbandits.report.result_report import check_report, happened_document, write_report
 
-    check_delta(delta)
+    check_asked_delta(delta)
     _check_bootstrap(asymptotic, draws=draws, seed=seed)
     check_engine(engine, scheduler=scheduler, workers=workers)
     if asymptotic and report is not None:
@@ -571,10 +572,6 @@ def certify_log(
     made = result.certificate
     if planned is not None:
         summary = replace(summary, happened=happened(planned, result.found.question, result.log))
-    if report is not None:
-        write_report(summary, report)
-    if certificate is not None:
-        result.save(certificate, plan=digest)
     if as_json:
         print_json(result.to_json() | summary.to_json() | ({} if digest is None else {"plan": digest}))
     else:
@@ -586,6 +583,11 @@ def certify_log(
             show(happened_document(summary.happened))
         if fixed is not None:
             say(f"the question is that of the plan {fixed.path}, digest {fixed.digest}")
+    # After the answer, which a file that cannot be written must not cost.
+    if report is not None:
+        write_report(summary, report)
+    if certificate is not None:
+        result.save(certificate, plan=digest)
     if not summary.answered:
         raise typer.Exit(PARTIAL)
 

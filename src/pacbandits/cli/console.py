@@ -147,6 +147,8 @@ def say_cost(policies: PolicyClass, contexts: Contexts, *, of: Computation) -> N
 
 def check_output(path: Path | None) -> None:
     """Raise, before anything is computed, if the path is given and cannot be written."""
+    from tempfile import TemporaryFile
+
     if path is None:
         return
     if not path.parent.is_dir():
@@ -156,6 +158,14 @@ def check_output(path: Path | None) -> None:
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         what = "file" if path.exists() else "folder of"
         raise InputError(f"the {what} '{path}' may not be written to; name another place")
+    try:  # some file systems, such as /proc, refuse what their permissions allow
+        if path.is_file():
+            path.open("ab").close()
+        elif not path.exists():
+            TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"'{path}' cannot be written ({why}); name another place") from None
 
 
 def show(document: Document) -> None:

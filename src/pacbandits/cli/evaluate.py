@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -47,8 +47,8 @@ def evaluate_policy(
     policy: Annotated[
         str,
         typer.Argument(
-            help="A certificate written by run or certify; or [cyan]column:NAME[/], a column of the log with the "
-            "action that your own policy would choose."
+            help="A certificate written by run or certify; or [cyan]always:ACTION[/], the same action for everybody; "
+            "or [cyan]column:NAME[/], a column of the log with the action that your own policy would choose."
         ),
     ],
     log: Annotated[
@@ -88,8 +88,9 @@ def evaluate_policy(
     """Estimate the mean outcome of a policy, and its lift over one arm for everyone, from the data of an A/B test.
 
     Each estimate has a confidence interval that holds at every sample size.
-    The policy comes from a certificate, or from a column of the table with
-    the action that a policy of your own would choose.
+    The policy comes from a certificate, is the same action for everybody
+    ([cyan]always:ACTION[/]), or comes from a column of the table with the
+    action that a policy of your own would choose ([cyan]column:NAME[/]).
 
     On the table that a certificate was made from, the intervals account for
     the selection of the policy on the same data. Any other policy must not
@@ -100,18 +101,20 @@ def evaluate_policy(
 
     [dim]Examples:
     pacbandits evaluate proof.json test.csv --control email_a
+    pacbandits evaluate always:email_a test.csv --action variant --reward converted --split uniform
     pacbandits evaluate column:our_rule test.csv --action variant --reward converted --split uniform[/]
     """
     from pacbandits.analysis import action_number, check_were_no_features, measure_claim
-    from pacbandits.certificate import evaluate
-    from pacbandits.confidence import check_delta
+    from pacbandits.certificate import Certificate, evaluate
+    from pacbandits.confidence import check_asked_delta
     from pacbandits.logs.reading_options import ReadingOptions
     from pacbandits.logs.table_files import is_streamed
-    from pacbandits.policies.decisions import COLUMN, ColumnPolicy
+    from pacbandits.policies.decisions import ALWAYS, COLUMN, ColumnPolicy
+    from pacbandits.policies.trees.tree_policy import TreePolicy
     from pacbandits.progress import heard_by
     from pacbandits.report import worth_document
 
-    check_delta(delta)
+    check_asked_delta(delta)
     given = reading_options(
         action=action,
         reward=reward,
@@ -132,14 +135,21 @@ def evaluate_policy(
     with status() as tell, heard_by(tell), open_sources(log, sql, connection) as local:
         paths = local.paths
         streamed = is_streamed(paths, given, engine=engine, epsilon=None)
-        if policy.startswith(COLUMN):
+        if policy.startswith((COLUMN, ALWAYS)):
             _check_one(paths, engine)
             given = local.reading(given)
             read = open_log(paths[0], given)
             names = read.action_names or tuple(str(number) for number in range(read.n_actions))
             tell("computing values and gains")
-            theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
-            worth, words, own = evaluate(read, theirs, delta=delta, ordered=ordered), theirs.describe(), False
+            if policy.startswith(ALWAYS):
+                name = policy.removeprefix(ALWAYS)
+                number = action_number(name, read, of=ALWAYS.removesuffix(":"))
+                theirs, words = TreePolicy(cast("int", number), read.n_actions), f"always {plain(name)}"
+            else:
+                theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
+                words = theirs.describe()
+            worth, own = evaluate(read, theirs, delta=delta, ordered=ordered), False
+            proven = None
         else:
             _check_policy(policy)
             proof = open_proof(Path(policy), paths[0])
@@ -165,6 +175,8 @@ def evaluate_policy(
                 if metric and not own:
                     check_were_no_features(proof.certificate, open_log(paths[0], before, proof=proof), told)
             words, given = proof.certificate.words, {**proof.reading, **given}
+            claim = proof.certificate
+            proven = claim.improvement if own and isinstance(claim, Certificate) else None
     if worth is None:
         raise InputError(
             "the value of this policy cannot be estimated from the log it was chosen with; use another log"
@@ -177,7 +189,8 @@ def evaluate_policy(
         print_json(worth.to_json() | told)
     else:
         say_notices(read)
-        show(worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome))
+        about = worth_document(worth, names, words, own=own, control=compared, log=read, outcome=outcome, proven=proven)
+        show(about)
     if worth.alarms:
         raise typer.Exit(PARTIAL)
 
@@ -208,16 +221,24 @@ def _with_present_metrics(proof: Proof, log: Path, name: str) -> Proof:
 
 
 def _check_one(log: list[Path], engine: str | None) -> None:
-    """Raise if a column is to be evaluated on several files, or with an engine."""
+    """Raise if a policy without a certificate is to be evaluated on several files, or with an engine."""
     if len(log) > 1 or engine is not None:
-        raise InputError("column:NAME needs one file in memory; name one file, and leave out --engine")
+        raise InputError("always:ACTION and column:NAME need one file in memory; name one file, and leave out --engine")
 
 
 def _check_policy(policy: str) -> None:
-    """Raise if the policy looks like a misspelt `column:NAME`."""
-    from pacbandits.policies.decisions import COLUMN
+    """Raise if there is no such certificate; name the forms that a policy may have."""
+    from pacbandits.policies.decisions import ALWAYS, COLUMN
 
+    if Path(policy).exists():
+        return
     kind, colon, name = policy.partition(":")
-    if not Path(policy).exists() and (colon or policy == COLUMN.removesuffix(":")) and close_to(kind, ["column"]):
-        meant = f"{COLUMN}{plain(name or 'NAME')}"
-        raise InputError(f"there is no file '{plain(policy)}'; for a column of the log, write {meant}")
+    meant = [one for one in (COLUMN, ALWAYS) if close_to(kind, [one.removesuffix(":")])]
+    if meant and (colon or f"{policy}:" in meant):
+        example = f"{meant[0]}{plain(name or ('NAME' if meant[0] == COLUMN else 'ACTION'))}"
+        what = "a column of the log" if meant[0] == COLUMN else "one action for everybody"
+        raise InputError(f"there is no file '{plain(policy)}'; for {what}, write {example}")
+    raise InputError(
+        f"there is no file '{plain(policy)}'; a policy is the file of a certificate, {ALWAYS}ACTION for the same "
+        f"action for everybody, or {COLUMN}NAME for a column of the log"
+    )

@@ -180,7 +180,7 @@ def run(
     from pacbandits.algorithms import find_algorithm, list_profiles, options_of, profile_of
     from pacbandits.cli.comparison import ComparedAlgorithm, check_figure, compare
     from pacbandits.compiled import compiled_before
-    from pacbandits.confidence import check_delta
+    from pacbandits.confidence import check_asked_delta
     from pacbandits.problems import load_policies_for
     from pacbandits.proofs import save_certificate
     from pacbandits.report import comparison_document, run_document, runs_document
@@ -208,7 +208,7 @@ def run(
     planned, loaded = _load(problem, scenario, seed=seed)
     asked_of = (0.1, 0.05) if planned is None else (planned.supposed.unit_epsilon, planned.supposed.delta)
     epsilon, delta = asked_of[0] if epsilon is None else epsilon, asked_of[1] if delta is None else delta
-    check_delta(delta)
+    check_asked_delta(delta)
     if repeat_ > 1 and (certificate is not None or log is not None):
         raise InputError("a certificate and a log can be written for one run only; leave out --repeat")
     if repeat_ > 1 and state is not None:

@@ -209,9 +209,14 @@ def _rules(given: Table) -> Table:
     return out
 
 
+def _keeping(name: str) -> str:
+    """Return how a protocol keeps a column that looks like an identifier, in words."""
+    return f"to keep it, list '{plain(name)}' among the features: features = [\"{plain(name)}\", …]"
+
+
 def _read_contexts(path: Path, features: tuple[str, ...] | None) -> tuple[Contexts, tuple[str, ...], tuple[str, ...]]:
     """Read the contexts in a file; return them with their date columns and remarks on how they were read."""
-    contexts, remarks = Contexts.read_with_remarks(path, features=features)
+    contexts, remarks = Contexts.read_with_remarks(path, features=features, remedy=_keeping)
     dates = tuple(
         name
         for name, column in parquet.read_table(path).columns.items()

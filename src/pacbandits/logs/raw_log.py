@@ -57,7 +57,7 @@ def parse_split(split: str, *, n_actions: int, names: tuple[str, ...] | None) ->
     shares = {_known(name, known): read_share(share, name) for name, share in _parts(split, known)}
     lacking = [f"'{plain(name)}'" for name in known if name not in shares]
     if lacking:
-        raise InputError(f"the split lacks a share of {', '.join(lacking[:5])}; it has one for each action")
+        raise InputError(f"the split has no share for {', '.join(lacking[:5])}; give one for each action")
     out = np.array([shares[name] for name in known])
     if abs(out.sum() - 1.0) > MAX_SUM_ROUNDING:
         raise InputError(f"the shares of the split sum to {out.sum():.10g}; they must sum to 1 (thirds are 1/3)")

@@ -218,6 +218,7 @@ def inputs_of_conditions(conditions: Iterable[Condition]) -> Inputs:
 
 
 COLUMN = "column:"  # before the column's name, where a policy is asked for
+ALWAYS = "always:"  # before the name of the action that everybody gets
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
@@ -433,12 +433,14 @@ def leave_out_identifiers(
     coded: Collection[str] = (),
     keep: Collection[str] = (),
     counted: Mapping[str, Counts] = NOTHING_COUNTED,
+    remedy: Callable[[str], str] | None = None,
 ) -> tuple[str, ...]:
     """Remove identifiers from columns that would be features; return remarks that say which, why, and how to keep them.
 
     coded: columns that their author made categories.
     keep: columns that the reader asks for by name.
     counted: counts of all rows for columns of which only some rows are here.
+    remedy: says how to keep a column, if not by `keeping`.
     """
     remarks: list[str] = []
     for name in [name for name in columns if name not in (*keep, ID_COLUMN, PHI_COLUMN, WEIGHT_COLUMN)]:
@@ -446,7 +448,7 @@ def leave_out_identifiers(
         if why is not None:
             del columns[name]
             which = f"the column '{plain(name)}'" if name else "the first column, which has no name,"
-            remarks.append(f"{which} was left out, as {why}; {keeping(name)}")
+            remarks.append(f"{which} was left out, as {why}; {(keeping if remedy is None else remedy)(name)}")
     return tuple(remarks)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -365,10 +365,12 @@ class Contexts:
         keep: Sequence[str] = (),
         features: Sequence[str] | None = None,
         without: Sequence[str] = (),
+        remedy: Callable[[str], str] | None = None,
     ) -> tuple[Contexts, tuple[str, ...]]:
         """Read contexts and return them with remarks on how the file was read.
 
-        features: the feature columns, if not all. without: columns to drop.
+        features: the feature columns, if not all. without: columns to drop. remedy: says how to keep a column that
+        looks like an identifier, if not by an option.
         """
         from pacbandits.records import parquet
 
@@ -385,7 +387,7 @@ class Contexts:
                 if name in left_out or (features is not None and name not in (*named, *own)):
                     del table[name]
             written = read_written(table, coded=source.coded, cells=cells)
-            said = leave_out_identifiers(table, coded=source.coded, keep=kept)
+            said = leave_out_identifiers(table, coded=source.coded, keep=kept, remedy=remedy)
             return cls.from_columns(table, n=n, cells=cells), (*source.remarks, *written, *said)
 
     @classmethod

@@ -22,7 +22,9 @@ def status_document(figures: Json) -> Document:
     blocks: list[Block] = [*alarm_notes(figures["alarms"]), Text(_head(figures), "strong")]
     blocks.append(Table((), tuple(_facts(figures))))
     if figures["claim"] is not None:
-        title = "the policy in question" if figures["alarms"] else "the certified policy"
+        certified = figures["claim"]["certified"] or figures["state"] == "certified"
+        title = "the certified policy" if certified else "the best policy so far"
+        title = "the policy in question" if figures["alarms"] else title
         blocks.append(Section(title, (Code(_words(figures)),)))
     if figures["arms"]:
         blocks.append(_arms(figures["arms"]))

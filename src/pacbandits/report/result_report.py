@@ -24,7 +24,7 @@ from pacbandits.report import document as d
 from pacbandits.report.document import Block, Check, Checks, Code, Document, Items, Note, Section, Table, Text
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
-from pacbandits.report.numbers import about, show_number
+from pacbandits.report.numbers import about, show_gain, show_number
 from pacbandits.report.summary import Arm, Summary, interval_words, metric_words
 from pacbandits.rewards import CellMeans
 from pacbandits.verifier import Verdict
@@ -169,13 +169,14 @@ def _value(s: Summary) -> Iterable[Block]:
     each = "person" if s.certificate.units is None else "visit, by person"
     policy = "the rule" if s.gain is None or s.single_action is None else "the recommendation"
     plain_means = s.certificate.model.get("kind") == CellMeans.kind
-    means = [(policy, worth.value), *((f"always {name}", worth.singles[k]) for k, name in enumerate(names))]
+    if s.sole is not None and s.sole < len(names):
+        policy = f"always {names[s.sole]}"
+    means = [(policy, worth.value)]
+    means += [(f"always {name}", worth.singles[k]) for k, name in enumerate(names) if k != s.sole]
     # Gains over control are drawn with the candidates, and a single action gains nothing over itself.
-    shown = {constant_action(s.certificate.policy), None if s.gain is None else s.gain.control}
-    gains = [("best single action", worth.over_best)] if s.gain is None or s.single_action is None else []
-    gains += [
-        (f"always {name}", worth.over_each[k]) for k, name in enumerate(names) if s.gain is None or k not in shown
-    ]
+    shown = {s.sole, None if s.gain is None else s.gain.control}
+    gains = [("best single action", worth.over_best)] if s.sole is None else []
+    gains += [(f"always {name}", worth.over_each[k]) for k, name in enumerate(names) if k not in shown]
     yield d.Intervals(tuple(drawn(*one, difference=False) for one in means), f"Mean {s.outcome} per {each}")
     if gains:
         yield d.Intervals(tuple(drawn(*one, difference=True) for one in gains), f"Gain of {policy} over", zero=True)
@@ -192,7 +193,9 @@ def _value(s: Summary) -> Iterable[Block]:
 def candidates_table(s: Summary, gain: Improvement) -> Table:
     """Return the candidates from the simplest on: value, gains over control, and a mark at the recommended one."""
     control, chosen, worth = call(gain.control, s.actions), gain.recommended, s.worth
-    kept = "—" if worth is None else s.show(worth.singles[gain.control].estimate)
+    kept = "—"
+    if worth is not None:
+        kept = s.show(worth.value.estimate if s.sole == gain.control else worth.singles[gain.control].estimate)
     known = {gain.chosen: s.certificate.certified_epsilon} | dict(s.distances)
 
     def distance(name: str) -> str:
@@ -222,8 +225,8 @@ def candidates_table(s: Summary, gain: Improvement) -> Table:
     sure = f"{100 * (1 - s.certificate.delta):g} %"
     note = (
         f"Gains over {plain(control)}. All proven gains hold together with {sure} confidence, so that the "
-        "recommendation may be chosen by them. The ordinary interval, by a normal approximation, is what other A/B "
-        "tools show."
+        "recommendation may be chosen by them. The ordinary interval is a normal approximation on the rows used for "
+        "measuring; a test on all rows differs a little."
     )
     if worth is not None and worth.value.error is not None:
         note += f" That of the mean {s.outcome} of the recommended policy is {s.ordinary(worth.value, value=True)}."
@@ -340,7 +343,20 @@ def _confidence(s: Summary) -> str:
             "None: the log contradicts at least one of the assumptions below (see the alarm). If all of them held, "
             f"{claim}."
         )
-    return f"This is a proof, not an approximation: {claim}. It is right{s.whenever}, under these assumptions:"
+    c, gain, none = s.certificate, s.gain, ""
+    near = c.certified_epsilon < c.unit
+    if gain is not None and gain.recommended is None:
+        none = f"no gain over {call(gain.control, s.actions)} is proven"
+        claim = f"{c.proviso}{c.describe_distance()}"
+    if none and not near:
+        return f"Nothing is proven yet: {none}, and the distance from the best is {claim}. The assumptions are:"
+    if not near and gain is None:
+        return f"Nothing is proven yet: {claim}. The assumptions are:"
+    rest = f"{none[:1].upper()}{none[1:]}. " if none else ""
+    right = "The first claim" if none else "It"
+    return (
+        f"This is a proof, not an approximation: {claim}. {rest}{right} is right{s.whenever}, under these assumptions:"
+    )
 
 
 def _more_data(s: Summary) -> str:
@@ -390,8 +406,14 @@ def certificate_document(certificate: Certificate, summary: Summary | None = Non
     """
     c, alarms = certificate, certificate.alarms if summary is None else summary.alarms
     facts = {} if summary is None else _value_facts(summary)
+    control = None if c.improvement is None else c.improvement.control
+    control = control if summary is None else summary.question.control
+    if control is not None:
+        proven = c.improvement is not None and c.improvement.recommended is not None
+        names = c.action_names if summary is None else summary.actions
+        facts[f"gain over {call(control, names)} proven"] = _verdict(alarms, proven=proven)
     facts |= {
-        "certified": "in doubt (alarm)" if alarms else "yes" if c.certified else "no",
+        "distance from best certified": _verdict(alarms, proven=c.certified),
         "ε, if the assumptions held" if alarms else "ε that the data certify": (
             show_number(rounded_up(c.certified_epsilon, digits=4)) if c.certified_epsilon < c.unit else "—"
         ),
@@ -415,6 +437,10 @@ def certificate_document(certificate: Certificate, summary: Summary | None = Non
     # Under an alarm the answer follows it; else the command has printed it before.
     said = () if summary is None or not alarms else summary.answer()[len(alarms) :]
     return _claim_document(c, facts, alarms=alarms, before=tuple(Text(f"{words}\n") for words in said))
+
+
+def _verdict(alarms: Sequence[str], *, proven: bool) -> str:
+    return "in doubt (alarm)" if alarms else "yes" if proven else "no"
 
 
 def claim_document(claim: Claim) -> Document:
@@ -469,24 +495,28 @@ def _value_facts(summary: Summary) -> dict[str, str]:
     worth, outcome, names = summary.worth, summary.outcome, summary.actions
     facts: dict[str, str] = {}
     if worth is not None:
-        best = int(np.argmax([one.estimate for one in worth.singles]))
+        best, sole = int(np.argmax([one.estimate for one in worth.singles])), summary.sole
         percent = summary.percent
-        facts |= {
-            f"mean {outcome} of the policy": interval_words(worth.value, percent=percent, difference=False),
-            f"always {names[best]}": interval_words(worth.singles[best], percent=percent, difference=False),
-            "gain over the best single action": interval_words(worth.over_best, percent=percent, difference=True),
-            "measured by": worth.measured_by,
-        }
+        facts[f"mean {outcome} of the policy"] = interval_words(worth.value, percent=percent, difference=False)
+        if best != sole:
+            facts[f"always {names[best]}"] = interval_words(worth.singles[best], percent=percent, difference=False)
+        if sole is None:
+            over_best = interval_words(worth.over_best, percent=percent, difference=True)
+            facts["gain over the best single action"] = over_best
+        facts["measured by"] = worth.measured_by
         if (gains := summary.gain) is not None:
             for one in gains.candidates:
                 middle = summary.show_difference(one.estimate, sign=True)
                 facts[f"{one.name}, gain"] = f"{middle}, proven at least {summary.show_least(one.low)}"
-        if (control := summary.control) is not None:
+        if (control := summary.control) is not None and control != sole:
             single, gain = worth.singles[control], worth.over_each[control]
             facts[f"always {names[control]}"] = interval_words(single, percent=percent, difference=False)
-            facts[f"gain over the control, {names[control]}"] = interval_words(gain, percent=percent, difference=True)
+            if gains is None:  # else the proven gain of a candidate is above, and its bound is larger
+                over = interval_words(gain, percent=percent, difference=True)
+                facts[f"gain over the control, {names[control]}"] = over
             if gain.error is not None:
-                facts["  ordinary interval (approximate)"] = summary.ordinary(gain)
+                label = "  ordinary interval" if gains is None else f"gain over {names[control]}, ordinary interval"
+                facts[f"{label} (approximate)"] = summary.ordinary(gain)
         for one in worth.metrics:
             name = plain(one.metric)
             facts[f"{name} of the policy"] = metric_words(one.value)
@@ -509,11 +539,13 @@ def worth_document(
     control: int | None,
     log: Log,
     outcome: str = "reward",
+    proven: Improvement | None = None,
 ) -> Document:
     """Return a policy, its mean reward, and its gains.
 
     names (A,): of the actions. own: whether the policy was chosen by this log. control: the action to compare with.
-    log: the log of the estimates. outcome: the name of a reward.
+    log: the log of the estimates. outcome: the name of a reward. proven: the gains that the policy's certificate proves
+    by this log.
     """
     percent = log.reward_range == UNIT_RANGE
     compared = range(len(names)) if control is None else [control]
@@ -522,6 +554,10 @@ def worth_document(
     facts += [(f"gain over always {names[action]}", worth.over_each[action], True) for action in compared]
     facts += [("gain over the best single action", worth.over_best, True)]
     rows = [(name, interval_words(one, percent=percent, difference=gain)) for name, one, gain in facts]
+    if proven is not None and control is not None and proven.control == control:
+        found, label = proven.recommended, f"gain over {names[control]}, by the certificate"
+        least = "—" if found is None else show_gain(rounded_down(found.low), percent=percent, sign=True)
+        rows.append((label, "none is proven" if found is None else f"at least {least}"))
     visits = "" if worth.units is None else f"; {count_words(worth.samples, worth.units)}"
     rows.append(("measured by", f"{worth.measured_by}{visits}"))
     sure = f"each interval is right except with probability {worth.delta:g}; {OWN_LOG if own else OTHER_LOG}"
@@ -574,6 +610,7 @@ def applied_document(counted: Sequence[tuple[str | int, int]]) -> Document:
     """Return the number of rows assigned to each action, and the number of actions without rows."""
     total = sum(count for _, count in counted)
     rows = tuple((plain(action), f"{count:,}", f"{count / total:.1%}") for action, count in counted if count)
-    idle = sum(1 for _, count in counted if not count)
-    words = f"{count_of(total, 'row')} in all" + (f"; {count_of(idle, 'action')} for none of them" if idle else "")
+    idle = [plain(action) for action, count in counted if not count]
+    named = ", ".join(idle[:MAX_SHOWN_ACTIONS]) + (", …" if len(idle) > MAX_SHOWN_ACTIONS else "")
+    words = f"{count_of(total, 'row')} in all" + (f"; used for nobody: {named}" if idle else "")
     return Document("", (Table(("action", "rows", "share"), rows), Text(words, "dim")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import inf, isfinite
@@ -17,8 +17,8 @@ from pacbandits.certificate.certificate import KEPT, VIOLATED, Candidate, Guarde
 from pacbandits.certificate.certify import Question
 from pacbandits.certificate.claim import rounded_down, rounded_up
 from pacbandits.certificate.intervals import rows_held_out
-from pacbandits.certificate.worth import Interval, Worth
-from pacbandits.errors import count_of, one_line, plain
+from pacbandits.certificate.worth import Interval, Worth, constant_action
+from pacbandits.errors import as_called, count_of, one_line, plain
 from pacbandits.logs.raw_log import CLIPPED
 from pacbandits.policies.base import PolicyClass
 from pacbandits.policies.trees.tree_policy import Node, TreePolicy, TreeSplit
@@ -308,15 +308,27 @@ class Summary:
 
     def _as_it_stands(self) -> str:
         """Return what the rows suggest if the alarm is ignored."""
-        constant = self.single_action
+        constant, kept = self.single_action, self.gain is not None and self.gain.recommended is None
         rule = "the rule below" if constant is None else f"always {constant}"
+        points = f"point to {rule}"
+        if self.gain is not None and kept:
+            barred = self._harmful(self.gain) is not None
+            points = f"would keep {constant}, by a guardrail" if barred else f"would prove no gain over {constant}"
         if self.worth is None:
-            return f"Taken as they stand, its rows point to {rule}."
-        singles = max(one.estimate for one in self.worth.singles)
-        other = "" if constant is not None else f", that of always {self.best_single} at {self.show(singles)}"
+            return f"Taken as they stand, its rows {points}."
+        value, best = self.worth.value.estimate, max(one.estimate for one in self.worth.singles)
+        if constant is None:
+            other = f", that of always {self.best_single} at {self.show(best)}"
+        else:
+            other = (
+                ""
+                if self._higher is None
+                else f"; always {self.best_single} has the highest estimate, {self.show(best)}"
+            )
+        means = f"; the mean {self.outcome} of {rule} is" if kept else f", with a mean {self.outcome}"
         return (
-            f"Taken as they stand, its rows point to {rule}, with a mean {self.outcome} estimated at "
-            f"{self.show(self.worth.value.estimate)}{other}; these estimates may be wrong."
+            f"Taken as they stand, its rows {points}{means} estimated at {self.show(value)}{other}; these estimates "
+            "may be wrong."
         )
 
     def _what(self) -> str:
@@ -324,6 +336,8 @@ class Summary:
         if self.gain is not None:
             return self._what_is_better(self.gain)
         alone = "" if self.question.obstacle is None else " by the distance from the best alone"
+        if self._proves_nothing or not self.certificate.certified:
+            return f"{self._what_is_unproven(alone)}{self._spent_on_learning()}"
         if isinstance(self.certificate.policy, Mixture):
             count = len(self.certificate.policy.policies)
             return (
@@ -337,6 +351,34 @@ class Summary:
         sure = self.worth is None or self.worth.over_best.low > 0 or self.restricted
         doubt = "" if sure else f" That it is better than {self.best_single} for everyone is not proven."
         return f"Recommendation{alone}: use the rule below{kept}.{doubt}"
+
+    @property
+    def _proves_nothing(self) -> bool:
+        """Whether no distance from the best is proven that is smaller than the range of rewards."""
+        return self.certificate.certified_epsilon >= self.certificate.unit
+
+    def _what_is_unproven(self, alone: str) -> str:
+        """Return the policy that looks best, of a certificate that does not prove what was asked; alone: by what."""
+        words = (
+            f"No recommendation{alone} is proven yet"
+            if self._proves_nothing
+            else "What was asked for is not proven yet"
+        )
+        if self.single_action is None:
+            return f"{words}: {self.policy_words} is the best so far."
+        if self.worth is None or self._higher is not None:
+            return f"{words}: {self.policy_words} is the best by the rows that chose it."
+        return (
+            f"{words}: {self.single_action} has the highest estimate, and no rule for different people looked better."
+        )
+
+    def _spent_on_learning(self) -> str:
+        """Return how many rows taught the policy class, after a space, if nothing is proven and some did."""
+        learning, c = self.certificate.learning, self.certificate
+        if not self._proves_nothing or learning is None or learning.spared == 0:
+            return ""
+        remedy = as_called("with contexts from before the test (--contexts FILE) all rows would count")
+        return f" Of the {c.samples:,} rows {learning.contexts:,} were spent on learning the policy class; {remedy}."
 
     @property
     def gain(self) -> Improvement | None:
@@ -358,8 +400,10 @@ class Summary:
     def _what_is_better(self, gain: Improvement) -> str:
         control, found, percent = call(gain.control, self.actions), gain.recommended, 100 * (1 - self.certificate.delta)
         if found is not None:
+            rails = " and ".join(f"'{plain(one.guardrail.spelt)}'" for one in gain.open_guardrails)
+            once = f", once {rails} {_is_or_are(gain.open_guardrails)} proven" if rails else ""
             return (
-                f"Recommendation: use {self.policy_words}. With {percent:g} % confidence it raises the mean "
+                f"Recommendation: use {self.policy_words}{once}. With {percent:g} % confidence it raises the mean "
                 f"{self.outcome} by at least {self.show_least(found.low, sign=False)} over "
                 f"{control}{self._ordinarily()}."
             )
@@ -369,7 +413,7 @@ class Summary:
                 f"the mean {self.outcome} by at least {self.show_least(harmful.low, sign=False)}, but it violates a "
                 "guardrail."
             )
-        best = max(gain.candidates, key=lambda one: one.estimate)
+        best = _most_promising(gain)
         if best.estimate <= 0:
             return f"Recommendation: keep {control}. No gain over it is proven, and no candidate is estimated to gain."
         return (
@@ -405,18 +449,19 @@ class Summary:
         return self.show_difference(rounded_down(value), sign=sign)
 
     def guardrail_answers(self) -> tuple[str, ...]:
-        """Return the state of each guardrail for the recommended policy, or for the candidates that violate one."""
+        """Return the state of each guardrail for the recommended policy, and where one stands in a candidate's way.
+
+        It does if a candidate violates it, or if none is recommended and a promising one is not proven to keep it.
+        """
         if self.gain is None or not self.gain.guardrails:
             return ()
         found = self.gain.recommended
-        if found is not None:
-            return tuple(f"Guardrail: {_guarded_words(one)}." for one in found.guarded)
-        barred = [one for one in self.gain.candidates if not one.allowed]
-        said = (
+        said = [] if found is None else [f"Guardrail: {_guarded_words(one)}." for one in found.guarded]
+        said += (
             f"Guardrail of {self.candidate_words(one)}: {_guarded_words(each)}."
-            for one in barred
+            for one in self.gain.candidates
             for each in one.guarded
-            if each.state == VIOLATED
+            if each.state == VIOLATED or (found is None and one.estimate > 0 and each.state != KEPT)
         )
         return tuple(dict.fromkeys(said))
 
@@ -428,19 +473,43 @@ class Summary:
         if gain is None:
             return ""
         control = call(gain.control, self.actions)
+        if gain.open_guardrails:
+            return self._next_of_guardrails(gain.open_guardrails)
         if gain.recommended is not None:
             return f"Next: roll out {self.policy_words}, and keep a small holdout on {control} to watch the gain."
         if self._harmful(gain) is not None:
             return "Next: find a variant without the harm, or decide that the gain is worth it and widen the guardrail."
-        best = max(gain.candidates, key=lambda one: one.estimate)
+        best = _most_promising(gain)
         if best.estimate <= 0:
             return f"Next: stop, or test something else; {control} stays."
-        rows = self.certificate.independent
-        more = rows * (((best.estimate - best.low) / best.estimate) ** 2 - 1.0)
+        if not best.allowed:
+            return "Next: find a variant without the harm, or stop; more rows would not lift the violated guardrail."
+        more = about(self._more_rows(best.estimate - best.low, best.estimate))
         return (
-            f"Next: run longer if the estimated gain is worth it. If it is right, about {about(max(more, 1.0))} more "
-            f"{self.noun} would prove that {self.candidate_words(best)} is better than {control}."
+            f"Next: run longer if the estimated gain is worth it. If it is right, about {more} more {self.noun} would "
+            f"prove that {self.candidate_words(best)} is better than {control}."
         )
+
+    def _next_of_guardrails(self, unproven: tuple[GuardedMetric, ...]) -> str:
+        """Return what to do if the recommended policy is not proven to keep these guardrails."""
+        names = " and ".join(f"'{plain(one.guardrail.spelt)}'" for one in unproven)
+        words = f"{'guardrail' if len(unproven) == 1 else 'guardrails'} {names} {_is_or_are(unproven)} not proven"
+        rooms = [one.room for one in unproven]
+        if any(room <= 0 for room in rooms):
+            remedy = (
+                "By the estimate the limit is not kept, so that more rows would hardly prove it: find a variant "
+                "without the harm, or decide that the gain is worth it and widen the guardrail."
+            )
+        elif not all(isfinite(one.slack) for one in unproven):
+            remedy = f"Run longer: more {self.noun} are needed to bound it."
+        else:
+            more = max(self._more_rows(one.slack, room) for one, room in zip(unproven, rooms, strict=True))
+            remedy = f"Run longer: if its estimate is right, about {about(more)} more {self.noun} would prove it."
+        return f"Next: do not roll out yet: {words}. {remedy}"
+
+    def _more_rows(self, slack: float, room: float) -> float:
+        """Return how many more rows shrink a bound's distance from its estimate, slack, to the room that there is."""
+        return max(self.certificate.independent * ((slack / room) ** 2 - 1.0), 1.0)
 
     @property
     def single_action(self) -> str | None:
@@ -467,25 +536,57 @@ class Summary:
         assert self.worth is not None
         return call(int(np.argmax([one.estimate for one in self.worth.singles])), self.actions)
 
+    @property
+    def sole(self) -> int | None:
+        """The number of the action that the policy assigns to everybody; None if it assigns different ones."""
+        return constant_action(self.certificate.policy)
+
+    @property
+    def _higher(self) -> int | None:
+        """The single action with a larger estimate than the policy, if that is another one for everybody."""
+        if self.worth is None or self.sole is None:
+            return None
+        singles = [one.estimate for one in self.worth.singles]
+        best = int(np.argmax(singles))
+        return best if best != self.sole and singles[best] > self.worth.value.estimate else None
+
+    def _why_not(self, action: int) -> str:
+        """Return why a single action with a larger estimate is not recommended."""
+        own = (
+            [] if self.gain is None else [one for one in self.gain.candidates if constant_action(one.policy) == action]
+        )
+        if own and not any(one.allowed for one in own):
+            return "it violates a guardrail"
+        if self.gain is not None and self.gain.recommended is None:
+            return f"no gain over {call(self.gain.control, self.actions)} is proven"
+        within = " within the restrictions" if self.restricted else ""
+        return f"the rows that chose the policy pointed to {self.single_action}{within}"
+
     def _how_good(self) -> str:
         if self.worth is None:
             return "How much it earns cannot be told from this log."
         value, lead = self.worth.value, self.worth.over_best
+        best = self.show(max(one.estimate for one in self.worth.singles))
         words = (
             f"With it the mean {self.outcome} is about {self.show(value.estimate)} (between "
-            f"{self.show(value.low)} and {self.show(value.high)}); always {self.best_single}, the best single action, "
-            f"comes to about {self.show(max(one.estimate for one in self.worth.singles))}"
+            f"{self.show(value.low)} and {self.show(value.high)})"
         )
+        if self.sole is None:
+            words += f"; always {self.best_single}, the best single action, comes to about {best}"
+        elif (higher := self._higher) is not None:
+            words += f"; always {self.best_single} has the highest estimate, {best}, but {self._why_not(higher)}"
         over_control = ""
         if self.gain is not None:
             return f"{words}."
-        if self.control is not None:
+        if self.control is not None and self.control != self.sole:
             over = self.worth.over_each[self.control]
             low, high = (self.show_difference(end, sign=True) for end in (over.low, over.high))
             gain = self.show_difference(over.estimate, sign=True)
             name = call(self.control, self.actions)
             apart = "" if self.question.obstacle is None else ", an interval by itself and no part of the certificate"
-            over_control = f"; over the control, {name}, the rule gains {gain} (between {low} and {high}{apart})"
+            over_control = f"; over the control, {name}, it gains {gain} (between {low} and {high}{apart})"
+        if self.sole is not None:
+            return f"{words}{over_control}."
         if lead.low > 0:
             least = self.show_difference(rounded_down(lead.low))
             return f"{words}, and deciding by person gains at least {least}{over_control}."
@@ -511,19 +612,27 @@ class Summary:
                 f"better by more than {near}, and by the estimate none could be better by more than {likely}. More "
                 f"{self.noun} are needed."
             )
-        return f"{sure} no rule of this kind{kept} is better by more than {near}; {self._compared(scale)}."
+        return f"{sure} no rule of this kind{kept} is better by more than {near}{self._compared(scale)}."
 
     def _compared(self, scale: Scale) -> str:
-        """Return the comparison of ε with the possible gain, or with the mean, in words."""
-        most, likely = self.show_difference(scale.possible), self.show_difference(scale.likely)
-        words = f"for comparison, any rule could be better by at most {most} ({likely} by the estimate)"
+        """Return what to compare ε with, after a semicolon: the mean, if rewards are rare, and the estimated gain."""
+        said: list[str] = []
         mean = 0.0 if self.worth is None else self.worth.value.estimate - self.certificate.reward_range[0]
-        if 0.0 < mean * MIN_MEANS_OF_ROOM < scale.likely:  # with rare rewards, the possible gain is uninformative
-            words = f"that is {100 * self.certificate.certified_epsilon / mean:.2g} % of its mean {self.outcome}"
-        if scale.in_sight <= 0:
-            return words
-        gain = f"the estimated gain over always {self.best_single} is {self.show_difference(scale.in_sight)}"
-        return f"{words}, and {gain}"
+        if 0.0 < mean * MIN_MEANS_OF_ROOM < scale.likely:
+            share = 100 * self.certificate.certified_epsilon / mean
+            said.append(f"that is {share:.2g} % of its mean {self.outcome}")
+        if self.sole is None and scale.in_sight > 0:
+            said.append(f"the estimated gain over always {self.best_single} is {self.show_difference(scale.in_sight)}")
+        return f"; {', and '.join(said)}" if said else ""
+
+
+def _is_or_are(things: Sized) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _most_promising(gain: Improvement) -> Candidate:
+    """Return the candidate of largest estimated gain, of those that violate no guardrail if one of them gains."""
+    return max(gain.candidates, key=lambda one: (one.estimate > 0, one.allowed, one.estimate))
 
 
 def _guarded_words(one: GuardedMetric) -> str:

@@ -386,6 +386,16 @@ def test_the_terminal_says_of_a_gain_what_is_asked():
         assert re.search(r"newsletter .* ε 0\.02 +ε 0\.0198\n", said)
 
 
+def test_the_terminal_calls_a_policy_certified_once_it_is():
+    done = by_a_gain(None)
+    before = done | {"state": "collecting", "claim": done["claim"] | {"certified": False}}
+    for status, certified in ((before, False), (done, True)):
+        console = Console(file=io.StringIO(), width=200)
+        console.print(render_terminal(status_document(status)))
+        said = console.file.getvalue()
+        assert ("\nthe certified policy\n" in said, "\nthe best policy so far\n" in said) == (certified, not certified)
+
+
 def test_a_webhook_of_all_events_is_listed_so():
     one = {"id": "a", "url": "https://x", "format": "json", "delivered": 0, "waiting": 0, "given_up": 0, "last": None}
     (table,) = webhooks_document([one | {"events": list(EVENTS)}, one | {"events": ["drift"]}]).blocks
