@@ -189,7 +189,7 @@ class Question:
 
     @property
     def proven(self) -> bool:
-        """Whether all that was asked for is proven: the gain and its guardrails, or the distance; both if ε was given."""
+        """Whether all that was asked for is proven: the gain and its guardrails, or the distance; both if ε was."""
         if self.control is None:
             return self.certificate.certified
         improvement = self.certificate.improvement
