@@ -137,6 +137,7 @@ def test_a_remark_cannot_hide_an_alarm_and_older_certificates_keep_theirs():
         pb.Certificate.from_json(given)
 
 
+@pytest.mark.thorough
 def test_no_drift_is_looked_for_if_the_order_of_rows_means_nothing(command, tmp_path):
     log = made_log(change_after=3600)
     rows = zip(log.contexts.features[:, 0], log.actions, log.rewards, strict=True)

@@ -102,7 +102,7 @@ def test_gains_are_proven_about_as_closely_as_an_ordinary_interval_of_half_of_th
     assert best.estimate - best.low < 1.5 * half
 
 
-@pytest.mark.first(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("lift", [0.0, 0.05])
 def test_false_gains_are_rare(lift):
     """The bound of a candidate exceeds its true gain with probability δ at most, all candidates together."""
@@ -459,7 +459,7 @@ def test_guardrails_take_their_part_of_delta_from_gains():
     assert bound.guarded[0].low < 0.1 < bound.guarded[0].high
 
 
-@pytest.mark.first(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["low", "high", "limit"])
 def test_forged_guardrails_are_refused(end):
     log, _ = guarded()

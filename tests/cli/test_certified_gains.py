@@ -65,6 +65,7 @@ def test_the_remedies_answer(run, path, option, words):
     assert "over old" in out or option == "--best-only"
 
 
+@pytest.mark.thorough
 def test_a_single_policy_of_rows_in_order_has_no_proof_of_a_gain(run, path):
     code, out, _ = run("certify", path, "--control", "old", "--ordered", "--single")
     first = out.splitlines()[0]
@@ -121,7 +122,7 @@ def test_a_guardrail_beside_the_best_itself_is_refused_by_its_cause(run, path):
     assert "--epsilon 0" in " ".join(err.split())
 
 
-@pytest.mark.first(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["--ordered", "--shuffle"])
 def test_a_plan_with_an_order_refuses_a_certificate_without_one(run, path, tmp_path, order):
     """Rows without an order prove no gain: whoever does not like the gain could otherwise leave the order out."""
@@ -154,7 +155,7 @@ def faults(run, proof, path, plan, *options):
     return json.loads(run("verify", proof, path, "--plan", plan, *options, "--json")[1])["faults"]
 
 
-@pytest.mark.first(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("epsilon", [0.0, 0.001])
 def test_a_plan_of_a_gain_is_not_answered_by_a_certificate_without_one(run, path, tmp_path, epsilon):
     """Neither the best itself nor a distance that is far from proven excuses that gains and guardrails are missing."""

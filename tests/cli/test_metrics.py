@@ -63,6 +63,7 @@ def test_metrics_are_recorded_and_verified(run, test_csv, tmp_path):
     assert code != 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", [[], pytest.param(["--engine", "stream"], marks=pytest.mark.thorough)])
 def test_a_certificate_knows_its_log_with_more_metrics_or_fewer(run, test_csv, tmp_path, engine):
     """Or the intervals would not allow for the choice of the policy by this log."""

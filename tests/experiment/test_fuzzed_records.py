@@ -187,6 +187,7 @@ def sweep(genuine, seeds):
     assert len(quiet) < 0.25 * len(seeds)
 
 
+@pytest.mark.thorough
 def test_altered_records_end_in_words(genuine):
     sweep(genuine, [*TRACEBACKS, *range(80)])
 

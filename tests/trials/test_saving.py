@@ -40,7 +40,7 @@ from pacbandits.trials.saved_state import StateFile, read_start
 LONGEST = ("coda", TREES)
 
 
-@pytest.mark.first(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "spec"), [pytest.param(*case, marks=[pytest.mark.slow] * (case == LONGEST)) for case in CASES]
 )

@@ -256,6 +256,7 @@ def test_designs_play_every_action_by_the_floor_and_no_more_of_the_sure():
     assert variances(np.array([0.0, 0.5, 1.0])) == pytest.approx([0.02, 0.25, 0.02])
 
 
+@pytest.mark.thorough
 def test_an_optimal_design_saves_samples():
     """Not a promise for every problem, but for the one made to show it."""
     problem = load_problem("two-of-many:actions=10,policies=40,contexts=10")

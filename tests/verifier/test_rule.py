@@ -111,7 +111,7 @@ def test_an_antedated_leader_is_found_out(case):
     assert "the leader of round 1 is not the policy" in early.faults[0]
 
 
-@pytest.mark.first(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [4, *(pytest.param(other, marks=pytest.mark.slow) for other in (2, 7))])
 def test_a_leader_of_one_round_that_is_another_is_found_out(case, number):
     """Whoever it is: one that leads later, or the worst one."""
