@@ -259,3 +259,14 @@ def test_behaviours_that_cannot_be_are_refused():
     for options, words in (({"rate": -1}, "rate"), ({"workers": 0}, "workers"), ({"guardrail": 2}, "guardrail")):
         with pytest.raises(InputError, match=words):
             Behaviour(**options)
+
+
+def test_who_excludes_an_action_is_told_that_the_experiment_explores_it(command, at):
+    excluding = PROTOCOL.replace('"trees:depth=1"', '"trees:depth=1,never=1:age<=25,fallback=0"')
+    (at / "checkout.toml").write_text(excluding, encoding="utf-8")
+    code, _, err = command("experiment", "create", "checkout.toml")
+    assert code == 0
+    assert "everybody may get every action" in " ".join(err.split())
+    (at / "checkout.toml").write_text(PROTOCOL.replace("checkout", "other"), encoding="utf-8")
+    code, _, err = command("experiment", "create", "checkout.toml")
+    assert (code, err) == (0, "")

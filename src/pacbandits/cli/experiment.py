@@ -53,6 +53,12 @@ ReadOnly = Annotated[
 ]
 
 
+EXCLUDED = (
+    "excluded actions (never=…) bind the certified policy alone; while the experiment explores, everybody may get every"
+    " action: leave people out of the experiment for whom that would do harm"
+)
+
+
 @experiments.command()
 def create(
     protocol: Annotated[Path, typer.Argument(help="A TOML file with the fixed settings; see docs/experiments.md.")],
@@ -92,7 +98,7 @@ def create(
         tell("designing the first round")
         with Experiment.create(database, made, webhooks=hooks) as experiment:
             seal, figures = experiment.seal(), experiment.status().to_json()
-    for words in remarks:
+    for words in (*remarks, *((EXCLUDED,) if made.trial()[1].excludes else ())):
         say(f"{protocol}: {one_line(words)}", err=True)
     if as_json:
         print_json({"protocol": made.published(), "digest": made.digest, "seal": seal.head, "status": figures})
