@@ -134,9 +134,7 @@ class Result:
 
     @property
     def proven(self) -> bool:
-        """Whether what was asked for is proven, without an alarm: a gain over control if one was named, a requested ε.
-
-        A gain is proven together with all guardrails of the recommended policy.
+        """Whether what was asked for is proven, without an alarm: a gain with its guardrails, a requested ε.
 
         With improve_on=False, or ε = 0, which asks for the best itself, the distance from the best is asked for alone.
         """

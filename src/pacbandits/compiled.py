@@ -17,14 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, update_wrapper
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -277,23 +275,6 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 # Threads do not survive a fork: a child that inherited the pool would wait for them forever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-@contextmanager
-def one_blas_thread() -> Generator[None]:
-    """Keep the products and factors of small matrices on one thread: several would wait for one another.
-
-    Their last bits then do not depend on the number of cores.
-    """
-    with cast(Any, _blas()).limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the libraries of numpy and SciPy, which both have to be loaded."""
-    import_module("scipy.linalg")
-    return ThreadpoolController()
 
 
 def compiled_before() -> bool:

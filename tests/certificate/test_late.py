@@ -19,7 +19,7 @@ from pacbandits.certificate.learning import learn_class
 from pacbandits.certificate.ledger import Against
 from pacbandits.problems.pilots import PilotEffects
 from pacbandits.records.log import NOT_IN, digest_log
-from pacbandits.report.summary import tried_arms
+from pacbandits.report.result_facts import tried_arms
 from pacbandits.rewards import CellMeans, first_model, predict_by_round
 from pacbandits.trials.forecast import outlook
 from pacbandits.verifier import verify_log

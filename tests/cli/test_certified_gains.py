@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -237,3 +240,24 @@ def test_a_file_whose_first_rows_taught_no_class_is_not_as_expected(run, path, t
     code, out, _ = run("verify", tmp_path / "proof.json", path, "--policies", spec)
     assert code == 3
     assert "these rows bet in it" in " ".join(out.split())
+
+
+def test_whoever_reads_only_the_beginning_gets_the_files_all_the_same(path, tmp_path):
+    proof, report = tmp_path / "proof.json", tmp_path / "report.html"
+    words = ("certify", path, "--shuffle", "--certificate", proof, "--report", report)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "pacbandits", *map(str, words)]
+    subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert pb.load_certificate(proof).certificate.certified
+    assert report.read_text(encoding="utf-8").startswith("<!")
+
+
+def test_a_plan_of_the_best_itself_is_kept(run, path, tmp_path):
+    """An epsilon of 0 is a question of its own."""
+    plan, _ = planned(run, path, tmp_path, "--epsilon", "0", "--shuffle")
+    proof = tmp_path / "proof.json"
+    run("certify", path, "--plan", plan, "--certificate", proof)
+    assert pb.load_certificate(proof).certificate.epsilon == 0
+    assert faults(run, proof, path, plan) == []

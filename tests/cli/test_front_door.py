@@ -15,7 +15,7 @@ import pacbandits as pb
 from pacbandits.certificate.alarms import AssumptionCheck, alarm_words, look
 from pacbandits.cli.application import app
 from pacbandits.policies.trees.constraints import share_words
-from pacbandits.report.summary import Price
+from pacbandits.report.result_facts import Price
 
 HEAD = "user_id,age,country,variant,revenue,converted,shown_at"
 ARMS = ("discount", "plain", "story")

@@ -167,6 +167,18 @@ def test_who_ignores_interruptions_goes_on():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(("given", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_a_command_has_one_thread_of_linear_algebra_unless_more_are_asked_for(monkeypatch, given, threads):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    program = (
+        "import os, sys\nfrom pacbandits import cli\nassert 'numpy' not in sys.modules\nsys.argv = ['', '--version']\n"
+        "try:\n    cli.main()\nexcept SystemExit:\n    print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    assert finished(sys.executable, "-c", program).stdout.split()[-1] == threads
+
+
 def test_version_and_help_load_no_library_that_takes_long():
     """A command imports what it needs when it runs."""
     program = (

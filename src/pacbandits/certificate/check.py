@@ -98,7 +98,7 @@ class AssumptionCheck:
             if (feature := _SEGMENT_FEATURE.search(self.where)) is not None:
                 name = feature[1]
                 remedy = as_called(f"--without '{name}'")
-                after = f"if '{name}' was recorded after the action, leave it out ({remedy}); if it was known before, "
+                after = f"if '{name}' was recorded after the action, certify without it ({remedy}); if it was before, "
             return (
                 f"{after}actions were not drawn with the propensities that the log states or the split gives: if the "
                 "split is wrong, correct it; if it is right, rows were lost or added after the draw"

@@ -19,7 +19,7 @@ from pacbandits.certificate.claim import ToldOfLog
 from pacbandits.certificate.leaders import NOBODY, Leaders
 from pacbandits.certificate.ledger import plan_moves
 from pacbandits.certificate.stakes import ExpertWealth, Stakes, even_stakes, trial_stakes, tuned_stakes
-from pacbandits.confidence import certificate_threshold, check_asked_delta, recommended_part
+from pacbandits.confidence import certificate_threshold, check_asked_delta, check_delta, recommended_part
 from pacbandits.errors import InputError
 from pacbandits.policies.summation import actions_on
 from pacbandits.policies.trees.tree_policy import TreePolicy
@@ -422,7 +422,7 @@ def measure_policy(
     if c.any_file_order and c.along_file is None:  # read from a file
         c = replace(c, along_file=look_along_file(rows.watched))
     used = model_from_json(c.model) if model is None else check_model(model)
-    wrong = c.delta if delta is None else check_asked_delta(delta)
+    wrong = c.delta if delta is None else check_delta(delta)
     part, slack, log_size = part_of_policy(c, counts), 0.0, 0.0 if c.leaders is not None else c.log_size
     if not math.isfinite(log_size):
         return None

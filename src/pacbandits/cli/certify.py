@@ -262,7 +262,7 @@ def take_plan(context: typer.Context, path: Path | None) -> Path | None:
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     if plan is not None:
-        named = {name: value for name, value in plan.options.items() if value not in (None, False)}
+        named = {name: value for name, value in plan.options.items() if value is not None and value is not False}
         context.default_map = {**(context.default_map or {}), **named}
     return path
 
@@ -572,22 +572,23 @@ def certify_log(
     made = result.certificate
     if planned is not None:
         summary = replace(summary, happened=happened(planned, result.found.question, result.log))
-    if as_json:
-        print_json(result.to_json() | summary.to_json() | ({} if digest is None else {"plan": digest}))
-    else:
-        say_notices(result.log)
-        if not summary.alarms:  # with an alarm, the table begins with it
-            say("\n".join(summary.answer()) + "\n")
-        show(certificate_document(made, summary))
-        if summary.happened:
-            show(happened_document(summary.happened))
-        if fixed is not None:
-            say(f"the question is that of the plan {fixed.path}, digest {fixed.digest}")
-    # After the answer, which a file that cannot be written must not cost.
-    if report is not None:
-        write_report(summary, report)
-    if certificate is not None:
-        result.save(certificate, plan=digest)
+    try:
+        if as_json:
+            print_json(result.to_json() | summary.to_json() | ({} if digest is None else {"plan": digest}))
+        else:
+            say_notices(result.log)
+            if not summary.alarms:  # with an alarm, the table begins with it
+                say("\n".join(summary.answer()) + "\n")
+            show(certificate_document(made, summary))
+            if summary.happened:
+                show(happened_document(summary.happened))
+            if fixed is not None:
+                say(f"the question is that of the plan {fixed.path}, digest {fixed.digest}")
+    finally:  # after the answer, which a file that cannot be written must not cost; and if nobody reads it to its end
+        if report is not None:
+            write_report(summary, report)
+        if certificate is not None:
+            result.save(certificate, plan=digest)
     if not summary.answered:
         raise typer.Exit(PARTIAL)
 

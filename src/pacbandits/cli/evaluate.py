@@ -143,7 +143,7 @@ def evaluate_policy(
             tell("computing values and gains")
             if policy.startswith(ALWAYS):
                 name = policy.removeprefix(ALWAYS)
-                number = action_number(name, read, of=ALWAYS.removesuffix(":"))
+                number = action_number(name, read, of=f"the policy '{plain(policy)}'")
                 theirs, words = TreePolicy(cast("int", number), read.n_actions), f"always {plain(name)}"
             else:
                 theirs = ColumnPolicy(policy.removeprefix(COLUMN), names)
@@ -176,7 +176,8 @@ def evaluate_policy(
                     check_were_no_features(proof.certificate, open_log(paths[0], before, proof=proof), told)
             words, given = proof.certificate.words, {**proof.reading, **given}
             claim = proof.certificate
-            proven = claim.improvement if own and isinstance(claim, Certificate) else None
+            doubtful = claim.alarms or worth is None or worth.delta != claim.delta
+            proven = claim.improvement if own and isinstance(claim, Certificate) and not doubtful else None
     if worth is None:
         raise InputError(
             "the value of this policy cannot be estimated from the log it was chosen with; use another log"

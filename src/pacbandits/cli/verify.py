@@ -288,7 +288,8 @@ def wrong_question(
     if found is None and control is not None and not none:
         none = _proves_no_gain(proof, c, rows if in_memory else rows.head, asked)
     if proven != control and not (found is None and none):
-        yield f"the plan asks for a gain over {plain(control)}, and the certificate proves one over {plain(proven)}"
+        had = ("no gain" if one is None else f"a gain over {plain(one)}" for one in (control, proven))
+        yield "the plan asks for {}, and the certificate proves {}".format(*had)
     if (() if found is None else found.guardrails) != asked.guardrails:
         yield "the guardrails of the certificate are not those of the plan"
 

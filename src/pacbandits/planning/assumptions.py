@@ -23,7 +23,7 @@ from pacbandits.checks import (
     text,
     whole_number,
 )
-from pacbandits.confidence import check_delta, check_positive_epsilon
+from pacbandits.confidence import check_asked_delta, check_positive_epsilon
 from pacbandits.errors import InputError, count_of, plain
 from pacbandits.options import parse_spec
 from pacbandits.policies.base import PolicyClass, check_class
@@ -196,7 +196,7 @@ class Assumptions:
             instance(self.traffic, Traffic, name="traffic", remedy="say Traffic.read('4000/week')")
         settle(self, scenarios=check_scenarios(self.scenarios))
         settle(self, people=self._people(whole_number(self.seed, name="seed", least=0)))
-        settle(self, epsilon=check_plan_epsilon(self.epsilon, self.outcome), delta=check_delta(self.delta))
+        settle(self, epsilon=check_plan_epsilon(self.epsilon, self.outcome), delta=check_asked_delta(self.delta))
         settle(self, control=whole_number(self.control, name="--control", least=0, most=self.n_actions - 1))
         if not self.scenarios:
             raise InputError("a plan needs a scenario; leave out --scenarios for the default ones")

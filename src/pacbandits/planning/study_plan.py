@@ -13,7 +13,6 @@ import numpy as np
 
 from pacbandits.arrays import FloatArray
 from pacbandits.checks import check_percentage, flag, function, instance, number, path_of, whole_number
-from pacbandits.confidence import check_asked_delta
 from pacbandits.engines.dask import DaskEngine
 from pacbandits.errors import InputError
 from pacbandits.logs.readers import DataFrame, contexts_of
@@ -556,7 +555,6 @@ def most_people(usual: float) -> int:
 
 def suppose(source: Contexts | Log, asked: PlanRequest, *, progress: Progress | None = None) -> Assumptions:
     """Return the assumptions, with defaults for what was not stated."""
-    check_asked_delta(asked.delta)
     traffic = Traffic.read(asked.traffic) if isinstance(asked.traffic, str) else asked.traffic
     if asked.budget is not None:
         whole_number(asked.budget, name="--budget", least=1)

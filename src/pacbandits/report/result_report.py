@@ -25,7 +25,8 @@ from pacbandits.report.document import Block, Check, Checks, Code, Document, Ite
 from pacbandits.report.html import render_html
 from pacbandits.report.markdown import render_markdown
 from pacbandits.report.numbers import about, show_gain, show_number
-from pacbandits.report.summary import Arm, Summary, interval_words, metric_words
+from pacbandits.report.result_facts import Arm, interval_words, metric_words
+from pacbandits.report.summary import Summary
 from pacbandits.rewards import CellMeans
 from pacbandits.verifier import Verdict
 from pacbandits.verifier.trust import sort_rest
@@ -354,9 +355,8 @@ def _confidence(s: Summary) -> str:
         return f"Nothing is proven yet: {claim}. The assumptions are:"
     rest = f"{none[:1].upper()}{none[1:]}. " if none else ""
     right = "The first claim" if none else "It"
-    return (
-        f"This is a proof, not an approximation: {claim}. {rest}{right} is right{s.whenever}, under these assumptions:"
-    )
+    opening = "This is a proof, not an approximation" if c.certified else "Not all that was asked for is proven"
+    return f"{opening}: {claim}. {rest}{right} is right{s.whenever}, under these assumptions:"
 
 
 def _more_data(s: Summary) -> str:
@@ -507,7 +507,8 @@ def _value_facts(summary: Summary) -> dict[str, str]:
         if (gains := summary.gain) is not None:
             for one in gains.candidates:
                 middle = summary.show_difference(one.estimate, sign=True)
-                facts[f"{one.name}, gain"] = f"{middle}, proven at least {summary.show_least(one.low)}"
+                least = summary.show_least(one.low)
+                facts[f"{one.name}, gain"] = middle if summary.alarms else f"{middle}, proven at least {least}"
         if (control := summary.control) is not None and control != sole:
             single, gain = worth.singles[control], worth.over_each[control]
             facts[f"always {names[control]}"] = interval_words(single, percent=percent, difference=False)
@@ -554,7 +555,7 @@ def worth_document(
     facts += [(f"gain over always {names[action]}", worth.over_each[action], True) for action in compared]
     facts += [("gain over the best single action", worth.over_best, True)]
     rows = [(name, interval_words(one, percent=percent, difference=gain)) for name, one, gain in facts]
-    if proven is not None and control is not None and proven.control == control:
+    if proven is not None and control is not None and proven.control == control and not worth.alarms:
         found, label = proven.recommended, f"gain over {names[control]}, by the certificate"
         least = "—" if found is None else show_gain(rounded_down(found.low), percent=percent, sign=True)
         rows.append((label, "none is proven" if found is None else f"at least {least}"))

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, linalg
-from pacbandits.compiled import Kernel, kernel, one_blas_thread, over_cores
+from pacbandits.compiled import Kernel, kernel, over_cores
 from pacbandits.errors import InputError
 from pacbandits.records import Contexts, Log
 from pacbandits.rewards.base import (
@@ -433,14 +433,12 @@ class Neighbours:
     strengths: tuple[float, ...] = DEFAULT_STRENGTHS
 
     def fit(self, log: Log) -> FittedNeighbours:
-        with one_blas_thread():
-            return self._look(log, half_of(log)).fitted(BOTH_HALVES)
+        return self._look(log, half_of(log)).fitted(BOTH_HALVES)
 
     def fit_halves(self, log: Log, heads: BoolArray) -> tuple[FittedNeighbours, FittedNeighbours, FittedNeighbours]:
         """Return the models fitted to each half of the rows and to all, with the same anchors and strength."""
-        with one_blas_thread():
-            seen = self._look(log, heads)
-            return seen.fitted((0,)), seen.fitted((1,)), seen.fitted(BOTH_HALVES)
+        seen = self._look(log, heads)
+        return seen.fitted((0,)), seen.fitted((1,)), seen.fitted(BOTH_HALVES)
 
     def to_json(self) -> Json:
         return {"kind": self.kind, "strengths": list(self.strengths)}
