@@ -168,6 +168,7 @@ def test_rows_that_are_streamed_have_all_that_others_have(frame, tmp_path):
     assert pb.verify(loaded, loaded.files([tmp_path / "*.parquet"])).good
 
 
+@pytest.mark.thorough
 def test_evaluate_reads_frames_and_takes_names(result, frame):
     always = pb.evaluate(frame, "plain", **COLUMNS)
     rule = frame.append_column("ours", pa.array(["plain"] * len(frame)))

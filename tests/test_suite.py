@@ -55,6 +55,7 @@ def test_parts_that_do_not_fit_are_left_out_and_named_and_required_ones_run(told
     assert [line.split()[1:3] for line in found] == [["cheap", "passed"], ["dear", "passed"], ["must", "passed"]]
 
 
+@pytest.mark.thorough
 def test_a_part_that_takes_longer_than_is_left_is_ended(told):
     code, found, _ = told(part("endless", "import time; time.sleep(60)", minutes=0.0), minutes=0.02)
     assert code == 0

@@ -428,6 +428,7 @@ def guarded() -> tuple[Log, Log]:
     return whole, log
 
 
+@pytest.mark.thorough
 def test_a_candidate_that_violates_a_guardrail_is_not_recommended():
     log, _ = guarded()
     for rails, states, chosen in (

@@ -32,6 +32,7 @@ def test_a_run_against_another_in_json(run):
     assert [one["samples"] for one in alone] == [got[key]["samples"] for key in ("run", "against")]
 
 
+@pytest.mark.thorough
 def test_a_run_against_another_in_a_table_with_a_picture(run, tmp_path):
     figure, proof, log = tmp_path / "trial.png", tmp_path / "proof.json", tmp_path / "log.parquet"
     code, out, err = run(*TRIAL, "--against", "uniform", "--figure", figure, "--certificate", proof, "--log", log)

@@ -94,6 +94,7 @@ def test_on_the_way_it_is_told_how_far_it_is(seen):
     assert more is None or out["to_go"]["days"] == pytest.approx(more / 160, rel=0.3)
 
 
+@pytest.mark.thorough
 def test_the_holdout_is_compared_between_bounds(seen):
     compared = seen["done"]["holdout_compared"]
     for part, rows in (("holdout", seen["done"]["holdout_assigned"]), ("experiment", None)):

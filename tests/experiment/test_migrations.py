@@ -241,7 +241,7 @@ assert ("SEALED" in how) == (forged.head != experiment.seal().head)
 '''
 
 
-@pytest.mark.first(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["str", "Annotated[str, SEALED]"])
 def test_a_column_is_added_by_edits_of_three_files(tmp_path, how):
     """A field, a step, and where the value comes from; the export, its audit and the seal follow."""

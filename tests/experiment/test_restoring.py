@@ -84,6 +84,7 @@ def test_rewards_that_were_missed_are_counted_anew_after_a_restore(tmp_path):
     assert played.experiment.status().figures["rewards"]["missed"] == 1
 
 
+@pytest.mark.thorough
 def test_what_was_read_before_a_restore_is_not_used_afterwards(tmp_path):
     """Rounds and rows of a worker, and rounds of another server, that the restored database does not have."""
     played = Played(tmp_path / "e.db", {})
