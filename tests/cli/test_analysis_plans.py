@@ -96,7 +96,7 @@ def test_what_is_no_plan_ends_in_a_sentence(run, log, tmp_path):
         ({"policies": "trees:depth=2"}, "asks for the policy class trees:depth=2"),
         ({"ordered": True}, "orders rows otherwise"),
         ({"guardrail": ["complaint <= control + 0.5"]}, "guardrails of the certificate are not"),
-        ({"best_only": True, "guardrail": None}, "a gain over None"),
+        ({"best_only": True, "guardrail": None}, "asks for no gain"),
         ({"control": "b"}, "asks for a gain over b"),
         ({"without": "school,user,stage"}, "differ in --without"),
         ({"contexts": "before.csv", "contexts_digest": "0" * 64}, "learnt from other contexts"),
