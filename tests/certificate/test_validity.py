@@ -272,11 +272,12 @@ def test_trials_do_not_err(kind, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delta", [0.3, 0.05, 1e-3])
+@pytest.mark.parametrize(("delta", "runs"), [(0.3, 200), (1e-3, 400)])
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("kind", [Uniform, Coda])
-def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, name, delta):
-    assert max(count(name, kind, delta, runs=1000)) <= most(1000, delta)
+def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, name, delta, runs):
+    """A large δ ends trials early, where a wrong policy leads most often; a small one permits hardly any error."""
+    assert max(count(name, kind, delta, runs=runs)) <= most(runs, delta)
 
 
 @pytest.mark.parametrize("kind", [Uniform, Coda])

@@ -235,4 +235,4 @@ def test_no_expert_of_a_trial_grows_rich_by_its_own_designs():
 
 @pytest.mark.slow
 def test_no_expert_of_a_trial_grows_rich_in_many_runs():
-    check_trials(runs=3000, rounds=8)
+    check_trials(runs=800, rounds=8)

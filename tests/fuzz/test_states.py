@@ -22,9 +22,10 @@ import pytest
 from pacbandits import load_state, save_state
 from pacbandits.errors import InputError
 from pacbandits.records.log import digest_contexts, digest_log
-from pacbandits.trials.saved_state import StateFile, StoredRound, entries_of
+from pacbandits.trials.saved_state import MAX_FIGURE_ROUNDING, StateFile, StoredRound, entries_of
 from tests.trials.saving_cases import FINITE, TREES, beginning, led
 
+MANY = 400  # files of a kind
 MAX_SECONDS = 30
 MAX_EXTRA_KILOBYTES = 2**20
 
@@ -95,7 +96,8 @@ def tweaked(value, rng):
     if isinstance(value, int):
         return rng.choice([value + 1, value - 1, -value, 2 * value, value * 10**6, float(value), value + 0.5])
     if isinstance(value, float):
-        return rng.choice([value * 1.5, -value, value * 1e200, value * 1e-200, value + 1, 0.0, int(value)])
+        whole = int(value) if math.isfinite(value) else 0
+        return rng.choice([value * 1.5, -value, value * 1e200, value * 1e-200, value + 1, 0.0, whole])
     if isinstance(value, str):
         return rng.choice([value + "x", value[1:], value.upper(), value * 50])
     if isinstance(value, list):
@@ -152,6 +154,17 @@ def facts(algorithm, state):
     return json.loads(told)
 
 
+def alike(found, before):
+    """Whether facts are the same, their figures to the rounding that loading permits between two machines."""
+    if isinstance(before, float) and isinstance(found, float):
+        return math.isclose(found, before, rel_tol=MAX_FIGURE_ROUNDING, abs_tol=MAX_FIGURE_ROUNDING)
+    if type(before) is not type(found) or not isinstance(before, list | dict):
+        return found == before
+    if isinstance(before, dict):
+        return found.keys() == before.keys() and all(alike(found[name], before[name]) for name in before)
+    return len(found) == len(before) and all(map(alike, found, before))
+
+
 class Spoilt:
     """A file with a state in it, to be spoilt and put right again."""
 
@@ -179,7 +192,7 @@ class Spoilt:
             self.refused += 1
             assert words.isprintable() and len(words) < 600, (what, words)  # noqa: PT018
         else:
-            assert not same or found == self.before, what
+            assert not same or alike(found, self.before), what
         assert time.process_time() - started < MAX_SECONDS, what
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - self.memory
         assert grown < MAX_EXTRA_KILOBYTES, what
@@ -307,5 +320,5 @@ def test_nonsense_is_refused(base, tmp_path):
 @pytest.mark.parametrize("base", ["led", "listed", "trees"])
 def test_much_nonsense_is_refused(base, how, tmp_path):
     file = Spoilt(tmp_path / "trial", *base_of(base))
-    SPOILS[how][0](file, range(1000))
-    assert file.refused > 600
+    SPOILS[how][0](file, range(MANY))
+    assert file.refused > 0.6 * MANY

@@ -16,7 +16,6 @@ from rich.segment import Segment
 
 from pacbandits.cli.interruption import raise_from_now
 from pacbandits.errors import InputError, one_line, visible, visible_lines
-from pacbandits.schema import json_text
 from pacbandits.version import __version__
 
 if TYPE_CHECKING:
@@ -188,6 +187,8 @@ def say_notices(log: Log) -> None:
 
 def print_json(value: dict[str, Any] | list[dict[str, Any]]) -> None:
     """Print one JSON value on standard output; numbers that are not finite become strings."""
+    from pacbandits.schema import json_text
+
     print(json_text(value, indent=2))
 
 

@@ -134,7 +134,7 @@ def test_json_brings_the_class_back(depth: int) -> None:
 
 def test_bad_input_is_refused() -> None:
     contexts, scores = larger()
-    for depth in (2, 9, -1):
+    for depth in (2, 9, -1, 10**8):
         with pytest.raises(InputError, match=f"depth must be from 3 to 8, got {depth}; use Trees for depth 0, 1 or 2"):
             DeepTrees.learn(contexts, n_actions=3, depth=depth)
     with pytest.raises(InputError, match="n_actions must be 1 or more, got 0"):
@@ -149,6 +149,7 @@ def test_bad_input_is_refused() -> None:
     described = class_to_json(trees)
     for depth, message in (
         (9, "from 3 to 8, got 9"),
+        (10**8, "from 3 to 8, got 100000000"),
         ("3", "'depth' .* must be a whole number"),
         (-1, "0 or more, got -1"),
     ):

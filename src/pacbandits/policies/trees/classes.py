@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -182,11 +182,16 @@ class BinnedTrees(PolicyClass):
     """
 
     kind = "trees"
+    depths: ClassVar[range]
+    other_depths: ClassVar[str]  # where trees of other depths are found
 
     def __init__(self, bins: Bins, *, n_actions: int, depth: int) -> None:
         self.bins = instance(bins, Bins, name="bins", remedy="make them by Bins.learn(contexts)")
         self.n_actions = check_n_actions(n_actions)
         self.depth = whole_number(depth, name="depth")
+        if self.depth not in self.depths:  # before 2^depth is computed
+            least, most = self.depths[0], self.depths[-1]
+            raise InputError(f"depth must be from {least} to {most}, got {self.depth}; {self.other_depths}")
         self.feature_names = bins.names
         self.log_size = math.log(self.n_actions)
         if self.depth > 0 and bins.n_splits > 0:
@@ -434,6 +439,8 @@ class Trees(BinnedTrees):
     """
 
     exact = True
+    depths = range(3)
+    other_depths = "DeepTrees go deeper"
 
     def __init__(
         self,
@@ -445,8 +452,6 @@ class Trees(BinnedTrees):
         leaf: SmallestLeaf | None = None,
     ) -> None:
         super().__init__(bins, n_actions=n_actions, depth=depth)
-        if self.depth not in (0, 1, 2):
-            raise InputError(f"depth must be 0, 1 or 2, got {self.depth}; DeepTrees go deeper")
         self.limits = TreeLimits() if limits is None else instance(limits, TreeLimits, name="limits")
         self.leaf = None if leaf is None else instance(leaf, SmallestLeaf, name="leaf")
         if self.leaf is not None and self.leaf.known.bins != self.bins:
@@ -576,12 +581,11 @@ class DeepTrees(BinnedTrees):
     """
 
     exact = False
+    depths = SEARCHED_DEPTHS
+    other_depths = "use Trees for depth 0, 1 or 2"
 
     def __init__(self, bins: Bins, *, n_actions: int, depth: int = 3, effort: Effort | None = None) -> None:
         super().__init__(bins, n_actions=n_actions, depth=depth)
-        if self.depth not in SEARCHED_DEPTHS:
-            least, most = SEARCHED_DEPTHS[0], SEARCHED_DEPTHS[-1]
-            raise InputError(f"depth must be from {least} to {most}, got {self.depth}; use Trees for depth 0, 1 or 2")
         self.effort = Effort() if effort is None else instance(effort, Effort, name="effort")
 
     @classmethod
