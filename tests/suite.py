@@ -37,15 +37,14 @@ TIMED_OUT = 124
 # As many processes as cores test at once; threads of theirs would only wait for one another.
 PYTEST = [str(BIN / "pytest"), "-n", "auto", "--dist", "worksteal"]
 CARD = ("tests/certificate/summed/test_on_card.py", "tests/engines", "tests/cli/test_engines.py")
-# Slow tests by folder, with the minutes that they take: measured for files, for the others estimated from a machine
-# with more cores.
+# Slow tests by folder, with the minutes that they take.
 SLOW = (
-    ("certificate", ("certificate", "verifier"), 30),
-    ("trials", ("trials", "planning"), 15),
-    ("theory", ("paper", "realizable", "design", "complexity", "policies", "problems"), 10),
-    ("rivals", ("algorithms", "rivals", "benchmark"), 20),
-    ("service", ("service", "experiment", "engines", "cli"), 15),
-    ("files", ("fuzz", "records", "exports", "logs", "test_machine_code.py"), 15),
+    ("certificate", ("certificate", "verifier"), 15),
+    ("trials", ("trials", "planning"), 5),
+    ("theory", ("paper", "realizable", "design", "complexity", "policies", "problems"), 5),
+    ("rivals", ("algorithms", "rivals", "benchmark"), 3),
+    ("service", ("service", "experiment", "engines", "cli"), 8),
+    ("files", ("fuzz", "records", "exports", "logs", "test_machine_code.py"), 10),
 )
 # Asserts as they are: to rewrite them, so that they tell more, takes half a minute. What fails is run again with it.
 PLAIN = ["--assert=plain"]
@@ -201,12 +200,12 @@ def parts() -> list[Part]:
         Part("docs", 1, [make("docs")]),
         Part("wheel", 2, [make(".venv/.core"), [python, "tests/wheel.py"]]),
         some("tutorials", "thorough or slow", "test_docs.py", "test_readme.py", minutes=2),
-        some("figures", "slow", "test_figures.py", minutes=15),
+        some("figures", "slow", "test_figures.py", minutes=3),
         Part("card", 5, [make(".venv/.gpu"), [str(BIN / "pytest"), *CARD]], why_not=no_card),
         Part("mutants", 20, [make(".venv/.test"), [*module, "tests.mutants"]], required=True),
         Part("lowest versions", 7, [[sys.executable, "tests/environments.py", "lowest"]], required=True),
         Part("newest Python", 7, [[sys.executable, "tests/environments.py", "newest"]], why_not=no_newer_python),
-        some("thorough", "not slow and (thorough or hypothesis)", minutes=11),
+        some("thorough", "not slow and (thorough or hypothesis)", minutes=10),
         *(some(f"slow {name}", "slow", *folders, minutes=minutes) for name, folders, minutes in SLOW),
     ]
     return sorted(every, key=lambda part: (part.name != "test", part.minutes))

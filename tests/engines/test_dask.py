@@ -307,8 +307,8 @@ def test_no_process_is_left_behind():
         "import os, time\nfrom pacbandits.engines.dask import DaskEngine\n"
         "if __name__ == '__main__':\n"
         "    with DaskEngine(workers=2) as engine:\n"
-        "        print(*engine._cluster.client.run(os.getpid).values(), flush=True)\n"
-        "        try:\n            list(engine.each(max, 0, range(3)))\n            time.sleep(60)\n"
+        "        try:\n            print(*engine._cluster.client.run(os.getpid).values(), flush=True)\n"
+        "            list(engine.each(max, 0, range(3)))\n            time.sleep(60)\n"
         "        except KeyboardInterrupt:\n            print('interrupted')\n"
     )
     with subprocess.Popen(
