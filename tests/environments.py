@@ -1,15 +1,19 @@
-"""Run the tests in an environment of its own: `make test-all` does so with lowest versions and on the newest Python.
+"""Run the tests in another environment: lowest versions, the newest Python, an older processor.
 
     python tests/environments.py lowest      the lowest version of every dependency that pyproject.toml permits
     python tests/environments.py newest      the newest Python on this machine, if it is newer than this one
+    python tests/environments.py processor   only the instructions that every processor of this kind has
 
 For the lowest versions, what is declared as `>=` is installed as `==`, on the lowest Python that the project permits
-where this machine has it. Further arguments go to pytest.
+where this machine has it. With fewer instructions numpy, OpenBLAS and numba add up in another order, so that the last
+digits of sums differ, as they do between machines; this runs in the environment of `make test`. Further arguments go
+to pytest.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -17,7 +21,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LOWEST, NEWEST = ROOT / ".venv-lowest", ROOT / ".venv-newest"
+USUAL, LOWEST, NEWEST = ROOT / ".venv", ROOT / ".venv-lowest", ROOT / ".venv-newest"
 EXTRA = "test"
 # Old packages call what newer ones, on which they rest in turn, will take away: no concern of this project.
 QUIET = ("-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning")
@@ -82,12 +86,25 @@ def lowest_python(project: dict) -> str:
     return sys.executable if sys.version_info[:2] == version else pythons().get(version, sys.executable)
 
 
+def older_processor(python: Path) -> dict[str, str]:
+    """Variables by which numpy, OpenBLAS and numba use only what every processor of this kind can do."""
+    code = "import numpy; print(*numpy.show_config(mode='dicts')['SIMD Extensions'].get('found', []))"
+    beyond = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    core = "ARMV8" if platform.machine() in ("aarch64", "arm64") else "Prescott"
+    numba = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    return {"NPY_DISABLE_CPU_FEATURES": beyond, "OPENBLAS_CORETYPE": core, **numba}
+
+
+def python_of(environment: Path) -> Path:
+    return environment / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
 def test_in(environment: Path, python: str, pins: list[str], arguments: list[str]) -> int:
     """Make the environment anew, install, test; pytest's exit code."""
     subprocess.run([python, "-m", "venv", "--clear", environment], check=True)
     constraints = environment / "constraints.txt"
     constraints.write_text("\n".join(pins) + "\n", encoding="utf-8")
-    own = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
+    own = python_of(environment)
     print(f"installing with {python}: {', '.join(pins) or 'the newest versions'}", flush=True)
     pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     wanted = ["--constraint", constraints, "--editable", f"{ROOT}[{EXTRA}]"]
@@ -97,21 +114,32 @@ def test_in(environment: Path, python: str, pins: list[str], arguments: list[str
         subprocess.run([*pip, *wanted], check=True)
     # Machine code of another version of numba would overwrite what the ordinary tests keep beside the source. And a
     # compiler that forgets to write is found out where the C library fills fresh memory with nonsense.
-    kept = {**os.environ, "NUMBA_CACHE_DIR": str(environment / "machine-code"), "MALLOC_PERTURB_": "69"}
+    return run_tests(own, {"NUMBA_CACHE_DIR": str(environment / "machine-code"), "MALLOC_PERTURB_": "69"}, arguments)
+
+
+def run_tests(python: Path, variables: dict[str, str], arguments: list[str]) -> int:
+    """Compile, then run the tests of `make test`, or those that the arguments choose; pytest's exit code."""
+    environment = os.environ | variables
     chosen = arguments or ["-n", "auto", "--dist", "worksteal", "-m", "not slow and not thorough"]
-    subprocess.run([own, "tests/warm_up.py", "tests"], cwd=ROOT, env=kept, check=False)
-    return subprocess.run([own, "-m", "pytest", *QUIET, *chosen], cwd=ROOT, env=kept).returncode
+    subprocess.run([python, "tests/warm_up.py", "tests"], cwd=ROOT, env=environment, check=False)
+    return subprocess.run([python, "-m", "pytest", *QUIET, *chosen], cwd=ROOT, env=environment).returncode
 
 
 def main(which: str, arguments: list[str]) -> int:
-    """Test with the lowest versions or on the newest Python; the exit code."""
+    """Run the tests with lowest versions, the newest Python or an older processor; the exit code."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     if which == "lowest":
         pins = sorted({lowest(requirement) for requirement in declared(project)})
         return test_in(LOWEST, lowest_python(project), pins, arguments)
     if which == "newest" and (python := newest_python()):
-        return test_in(NEWEST, python, [], arguments)
-    print(f"nothing to test: '{which}' should be lowest or newest, and newest needs a newer Python than this one")
+        failed = test_in(NEWEST, python, [], arguments)
+        own = python_of(NEWEST)  # newer Pythons get newer packages, whose types may differ
+        return subprocess.run([own, "-m", "pyright", "--pythonpath", own], cwd=ROOT).returncode or failed
+    if which == "processor":
+        variables = older_processor(python_of(USUAL)) | {"NUMBA_CACHE_DIR": str(USUAL / "machine-code-processor")}
+        print(" ".join(f"{name}={value!r}" for name, value in variables.items()), flush=True)
+        return run_tests(python_of(USUAL), variables, arguments)
+    print(f"'{which}' should be lowest, newest or processor, and newest needs a newer Python than this one")
     return 2
 
 

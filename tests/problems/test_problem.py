@@ -11,7 +11,7 @@ from scipy.stats import binom
 from pacbandits.errors import InputError
 from pacbandits.policies.finite import Finite, Trivial
 from pacbandits.problems import Bernoulli, Gaussian, Problem, RealizableTruth, list_problems, load_problem
-from pacbandits.records import Contexts
+from pacbandits.records import Contexts, Mixture
 
 NAMES = [problem.name for problem in list_problems()]
 SPECS = [
@@ -138,6 +138,16 @@ def test_value_and_best_policy() -> None:
     problem = example()
     assert problem.value(problem.policies.policy(0)) == 0.25 * 0.0 + 0.75 * 1.0
     assert problem.value(problem.best_policy()) == 0.25 * 0.5 + 0.75 * 1.0
+
+
+def test_the_gain_of_what_is_like_the_control_is_exactly_zero() -> None:
+    problem = load_problem("trivial:contexts=7,actions=3,seed=1")
+    control = np.full((3, 7), 2)
+    same = Finite(control, n_actions=3).policy(0)
+    assert problem.gain(same, 2) == problem.gain(Mixture((same, same, same), (0.1, 0.2, 0.7)), 2) == 0.0
+    best = problem.best_policy()
+    for policy in (best, Mixture((same, best), (0.25, 0.75))):
+        assert problem.gain(policy, 2) == pytest.approx(problem.value(policy) - problem.value(same), rel=1e-12)
 
 
 def test_noise_variance_of_each_noise() -> None:

@@ -242,7 +242,8 @@ def validated_class(part: Log, predictions: FloatArray, policies: PolicyClass) -
             held_out[j, inside] = values[inside, actions]
     best = 0
     for j in range(1, len(classes)):
-        gains = np.bincount(unit, weights=held_out[j] - held_out[best], minlength=n_units)
+        better: FloatArray = held_out[j] - held_out[best]
+        gains = np.bincount(unit, weights=better, minlength=n_units)
         if gains.mean() > GROWING_STANDARD_ERRORS * gains.std() / np.sqrt(n_units):
             best = j
     return classes[best]

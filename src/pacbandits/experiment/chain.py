@@ -196,6 +196,7 @@ def request_stamp(digest: str, service: str) -> TimeStamp:
         with urllib.request.urlopen(asked, timeout=SERVICE_SECONDS) as answer:
             given = answer.read(MAX_STAMP_BYTES)
     except urllib.error.HTTPError as error:
+        error.close()  # it holds the connection's answer, and Python 3.14 warns of one left open
         raise InputError(f"{where} answers with {error.code} {plain(error.reason)}; check its address") from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         why = plain(getattr(error, "reason", error))

@@ -334,10 +334,10 @@ def sum_by_id(ids: IntArray, scores: FloatArray, *, n: int) -> FloatArray:
     """Return scores (rows, A) summed over the rows of each id, (n, A)."""
     if np.array_equal(ids, np.arange(n)):
         return np.ascontiguousarray(scores)
-    columns: list[FloatArray] = [
-        np.bincount(ids, weights=column, minlength=n).astype(np.float64) for column in scores.T
-    ]
-    return np.stack(columns, axis=1)
+    sums = np.empty((n, scores.shape[1]))
+    for j in range(scores.shape[1]):
+        sums[:, j] = np.bincount(ids, weights=scores[:, j], minlength=n)
+    return sums
 
 
 # The trivial class: every map from a finite context set to actions.

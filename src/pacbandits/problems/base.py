@@ -200,11 +200,18 @@ class Problem:
 
     def value(self, policy: Chosen) -> float:
         """Return V(π) = Σ_c ν(c) r(c, π(c)), exactly; for a mixture policy, its expected value."""
+        return self._average(policy, self.mean_rewards)
+
+    def gain(self, policy: Chosen, control: int) -> float:
+        """Return V(π) − V(control), summed by context: exactly 0 for a policy that plays the control everywhere."""
+        return self._average(policy, self.mean_rewards - self.mean_rewards[:, [control]])
+
+    def _average(self, policy: Chosen, rewards: FloatArray) -> float:
+        """Return Σ_c ν(c) rewards(c, π(c)), averaged over the parts of a mixture."""
         chosen = check_chosen(policy)
         if isinstance(chosen, Mixture):
-            return sum(weight * self.value(one) for one, weight in zip(chosen.policies, chosen.weights, strict=True))
-        rows = np.arange(len(self.population))
-        return float(self.population.weights @ self.mean_rewards[rows, chosen(self.population)])
+            return sum(w * self._average(one, rewards) for one, w in zip(chosen.policies, chosen.weights, strict=True))
+        return float(self.population.weights @ rewards[np.arange(len(rewards)), chosen(self.population)])
 
     def best_policy(self) -> Policy:
         """Return π*, the class's argmax over the true values."""

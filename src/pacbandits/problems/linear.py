@@ -54,7 +54,7 @@ def linear(
     means = _bent(features[:, :, 1:], direction, misfit, rng) if truth is None else truth.mean_rewards
     steps = rng.standard_normal((policies, dimension - 1)) / np.sqrt(dimension - 1)
     lengths = spread * (1 - rng.random((policies, 1)))
-    directions = direction + np.linalg.norm(direction) * lengths * steps
+    directions = direction + float(np.sqrt(direction @ direction)) * lengths * steps
     directions[0] = direction
     table = first_of_each(_greedy(features[:, :, 1:], directions))
     return Problem(

@@ -203,7 +203,7 @@ def _bases(contexts: Contexts, outcome: Outcome, rng: np.random.Generator) -> Fl
     n = len(contexts)
     if contexts.n_features:
         x = ranks(contexts)
-        direction = np.asarray(rng.standard_normal(x.shape[1]), dtype=np.float64)
+        direction = rng.standard_normal(contexts.n_features)
         wave = np.sin(2 * np.pi * (x @ direction / float(np.sqrt((direction**2).sum())) + rng.random()))
     else:
         wave = rng.uniform(-1.0, 1.0, n)

@@ -457,8 +457,7 @@ def _judge_gain(problem: Problem, algorithm: Algorithm[Any], answer: Answer) -> 
         return None
     improvement = getattr(answer.certificate, "improvement", None)
     found = None if improvement is None else improvement.recommended
-    today = float(problem.population.weights @ problem.mean_rewards[:, control])
-    return _JudgedGain(control, 0.0 if found is None else found.low, problem.value(answer.policy) - today)
+    return _JudgedGain(control, 0.0 if found is None else found.low, problem.gain(answer.policy, control))
 
 
 def _agreed(algorithm: Algorithm[Any], name: str, given: float | None) -> float:

@@ -113,7 +113,7 @@ class NumberBins:
         name, cuts = said[0].name if said else self.name, ", ".join(one.cut for one in said)
         most = f"{said[-1]._replace(cut=cuts).at_most}" if said else ""
         seen = np.unique(self.encode(contexts))
-        left = [((seen >= run.bin) & (seen <= run.bin + s)).sum() for run in self.runs for s in range(run.splits)]
+        left = [int(((seen >= run.bin) & (seen <= run.bin + s)).sum()) for run in self.runs for s in range(run.splits)]
         idle = _idle(sum(0 < count < len(seen) for count in left), self.n_splits)
         if not self.missing:
             return f"{name} {most or '≤ '}{idle}"
