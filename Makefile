@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@sed -n '1,3p' Makefile
 	@echo "#   make serve     the service with a demonstration: an experiment, visitors, and a dashboard to watch"
-	@echo "#   make test-all  every test, mutants, lowest versions, docs, wheel: hours; ONLY=mutants, MINUTES=45"
+	@echo "#   make test-all  every test, mutants, lowest versions, docs, wheel: an hour or two; ONLY=mutants, MINUTES=45"
 	@echo "#   make figures   the tables and pictures of docs/, each by its own command: hours; ONLY=word for some of them"
 	@echo "#   make explore   properties with new random examples"
 	@echo "#   make release   build wheel and sdist, check them, run the tutorial with each in an empty environment"
