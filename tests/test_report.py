@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from pacbandits.certificate.certify import certify
+from pacbandits.certificate.worth import Interval
 from pacbandits.complexity import measure
 from pacbandits.errors import InputError
 from pacbandits.problems import load_problem
@@ -26,7 +27,8 @@ from pacbandits.report import (
     draw_certified,
     run_document,
 )
-from pacbandits.report.numbers import show_gain, show_name
+from pacbandits.report.numbers import show_gain, show_interval, show_name, show_short, show_signed
+from pacbandits.report.result_facts import interval_words, metric_words
 from pacbandits.report.run_report import times_words
 from pacbandits.report.terminal import render_terminal
 from pacbandits.simulation import run
@@ -230,3 +232,25 @@ def test_one_point_is_not_many():
         "-1 point",
         "+2 points",
     ]
+
+
+@pytest.mark.parametrize(
+    ("show", "unit"),
+    [
+        (lambda one: interval_words(one, percent=False, difference=False), 1.0),
+        (lambda one: interval_words(one, percent=True, difference=False), 100.0),
+        (lambda one: interval_words(one, percent=False, difference=True), 1.0),
+        (lambda one: interval_words(one, percent=True, difference=True), 100.0),
+        (metric_words, 1.0),
+        (lambda one: metric_words(one, difference=True), 1.0),
+        (lambda one: show_interval(one.low, one.estimate, one.high, show=show_short), 1.0),
+        (lambda one: show_interval(one.low, one.estimate, one.high, show=show_signed), 1.0),
+    ],
+)
+def test_shown_intervals_cover_what_is_known(show, unit):
+    rng = np.random.default_rng(0)
+    for low, estimate, high in np.sort(rng.normal(size=(300, 3)) * 10.0 ** rng.uniform(-6, 3, (300, 1)), axis=1):
+        words = show(Interval(low, estimate, high)).replace("−", "-").replace(",", "")
+        _, least, most = (float(word) for word in re.findall(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?", words))
+        assert unit * low * (1 + 0.011 * np.sign(-low)) <= least <= unit * low
+        assert unit * high <= most <= unit * high * (1 + 0.011 * np.sign(high))

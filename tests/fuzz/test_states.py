@@ -25,7 +25,7 @@ from pacbandits.records.log import digest_contexts, digest_log
 from pacbandits.trials.saved_state import MAX_FIGURE_ROUNDING, StateFile, StoredRound, entries_of
 from tests.trials.saving_cases import FINITE, TREES, beginning, led
 
-MANY = 400  # files of a kind
+MANY = 1000  # files of a kind
 MAX_SECONDS = 30
 MAX_EXTRA_KILOBYTES = 2**20
 

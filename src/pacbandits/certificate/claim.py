@@ -362,3 +362,8 @@ def rounded_up(value: float, *, digits: int = 3) -> float:
 def rounded_down(value: float, *, digits: int = 3) -> float:
     """Return the value rounded down to so many digits, as a sentence states what is gained at least."""
     return -rounded_up(-value, digits=digits)
+
+
+def rounded_outward(low: float, high: float, *, digits: int = 3) -> tuple[float, float]:
+    """Return the ends of an interval rounded to so many digits, so that it covers what it covered."""
+    return rounded_down(low, digits=digits), rounded_up(high, digits=digits)

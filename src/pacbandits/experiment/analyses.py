@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from pacbandits.arrays import BoolArray, FloatArray, IntArray, floats
 from pacbandits.certificate import Certificate, Interval, Ledger, Worth, evaluate, measure_worth
 from pacbandits.certificate.alarms import AssumptionCheck, look
+from pacbandits.certificate.claim import rounded_outward
 from pacbandits.checks import instance
 from pacbandits.design import Shifted, price_propensities
 from pacbandits.errors import InputError, plain
@@ -553,7 +554,8 @@ def _value(protocol: ExperimentProtocol, worth: Worth) -> Json:
 def _spelt(interval: Interval, *, sign: str = "") -> str:
     if interval.empty:
         return f"{interval.estimate:{sign}.3g} (empty interval)"
-    return f"{interval.estimate:{sign}.3g} ({interval.low:{sign}.3g} to {interval.high:{sign}.3g})"
+    low, high = rounded_outward(interval.low, interval.high)
+    return f"{interval.estimate:{sign}.3g} ({low:{sign}.3g} to {high:{sign}.3g})"
 
 
 def _arms(

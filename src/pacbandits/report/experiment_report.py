@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pacbandits.certificate.claim import rounded_down, rounded_up
+from pacbandits.certificate.claim import rounded_down, rounded_outward, rounded_up
 from pacbandits.errors import one_line
 from pacbandits.experiment.protocol import spell_duration
 from pacbandits.report.document import Block, Code, Document, Section, Table, Text
@@ -231,4 +231,7 @@ def _holdout(held: Json, standard: str) -> str:
 
 
 def _ends(one: Json) -> str:
-    return "empty interval" if one["low"] is None else f"{one['low']:.3g} to {one['high']:.3g}"
+    if one["low"] is None:
+        return "empty interval"
+    low, high = rounded_outward(one["low"], one["high"])
+    return f"{low:.3g} to {high:.3g}"

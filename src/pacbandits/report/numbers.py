@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pacbandits.certificate.claim import rounded_outward
 from pacbandits.errors import one_line
 
 EMPTY_INTERVAL = "empty interval: the assumptions contradict the data"
@@ -88,7 +89,12 @@ def percent(share: float | None) -> str:
 
 def show_mean(value: float, *, percent: bool) -> str:
     """Return a mean reward: rates in percent, everything else in its units."""
-    return f"{100 * value:.3g} %" if percent else f"{value:.4g}"
+    return f"{100 * value:.{mean_digits(percent=True)}g} %" if percent else f"{value:.{mean_digits(percent=False)}g}"
+
+
+def mean_digits(*, percent: bool) -> int:
+    """Return how many digits a mean reward is shown with."""
+    return 3 if percent else 4
 
 
 def show_gain(value: float, *, percent: bool, sign: bool = False) -> str:
@@ -100,7 +106,16 @@ def show_gain(value: float, *, percent: bool, sign: bool = False) -> str:
     return f"{points} {'point' if points.lstrip('+-') == '1' else 'points'}"
 
 
-def show_interval(low: float | None, estimate: float, high: float | None, *, show: Callable[[float], str]) -> str:
-    """Return an estimate and its interval in words; an interval without ends is empty."""
-    ends = EMPTY_INTERVAL if low is None or high is None else f"{show(low)} to {show(high)}"
-    return f"{show(estimate)} ({ends})"
+def show_interval(
+    low: float | None, estimate: float, high: float | None, *, show: Callable[[float], str], digits: int = 3
+) -> str:
+    """Return an estimate and its interval in words; an interval without ends is empty. digits: as for `show_ends`."""
+    if low is None or high is None:
+        return f"{show(estimate)} ({EMPTY_INTERVAL})"
+    return f"{show(estimate)} ({' to '.join(show_ends(low, high, show=show, digits=digits))})"
+
+
+def show_ends(low: float, high: float, *, show: Callable[[float], str], digits: int = 3) -> tuple[str, str]:
+    """Return the ends of an interval, rounded outward to as many digits as `show` shows."""
+    least, most = rounded_outward(low, high, digits=digits)
+    return show(least), show(most)

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from pacbandits.certificate import Certificate
+from pacbandits.certificate.claim import rounded_outward
 from pacbandits.certificate.worth import Interval, Worth
 from pacbandits.records import Log
-from pacbandits.report.numbers import show_gain, show_interval, show_mean
+from pacbandits.report.numbers import mean_digits, show_gain, show_interval, show_mean
 
 # The arms of an A/B test: the number of rows of each action, and their mean outcome.
 
@@ -166,9 +167,8 @@ def metric_words(interval: Interval, *, difference: bool = False) -> str:
     """Return a metric, or a difference between two, with its interval; what is unknown is said to be."""
     if not isfinite(interval.estimate):
         return "unknown yet"
-    low, middle, high = (
-        f"{end:{'+' if difference else ''}.4g}" for end in (interval.low, interval.estimate, interval.high)
-    )
+    least, most = rounded_outward(interval.low, interval.high, digits=4)
+    low, middle, high = (f"{end:{'+' if difference else ''}.4g}" for end in (least, interval.estimate, most))
     bounded = isfinite(interval.low) and isfinite(interval.high) and not interval.empty
     return f"{middle} ({f'{low} to {high}' if bounded else 'no bounds yet'})"
 
@@ -177,4 +177,6 @@ def interval_words(interval: Interval, *, percent: bool, difference: bool) -> st
     """Return a mean reward, or a difference between two, with its interval; percent: whether rewards are rates."""
     show = partial(show_gain, percent=percent, sign=True) if difference else partial(show_mean, percent=percent)
     low, high = (None, None) if interval.empty else (interval.low, interval.high)
-    return show_interval(low, interval.estimate, high, show=show)
+    return show_interval(
+        low, interval.estimate, high, show=show, digits=3 if difference else mean_digits(percent=percent)
+    )

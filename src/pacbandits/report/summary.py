@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import inf, isfinite
 from typing import Any
 
@@ -26,7 +27,7 @@ from pacbandits.records.column_types import tells_of_return
 from pacbandits.records.log_metadata import UNIT_RANGE
 from pacbandits.records.policy import call
 from pacbandits.report.document import ALARM
-from pacbandits.report.numbers import about, show_gain, show_mean
+from pacbandits.report.numbers import about, mean_digits, show_ends, show_gain, show_mean
 from pacbandits.report.result_facts import (
     Arm,
     GroupResult,
@@ -444,10 +445,8 @@ class Summary:
             return "How much it earns cannot be told from this log."
         value, lead = self.worth.value, self.worth.over_best
         best = self.show(max(one.estimate for one in self.worth.singles))
-        words = (
-            f"With it the mean {self.outcome} is about {self.show(value.estimate)} (between "
-            f"{self.show(value.low)} and {self.show(value.high)})"
-        )
+        low, high = show_ends(value.low, value.high, show=self.show, digits=mean_digits(percent=self.percent))
+        words = f"With it the mean {self.outcome} is about {self.show(value.estimate)} (between {low} and {high})"
         if self.sole is None:
             words += f"; always {self.best_single}, the best single action, comes to about {best}"
         elif (higher := self._higher) is not None:
@@ -457,7 +456,7 @@ class Summary:
             return f"{words}."
         if self.control is not None and self.control != self.sole:
             over = self.worth.over_each[self.control]
-            low, high = (self.show_difference(end, sign=True) for end in (over.low, over.high))
+            low, high = show_ends(over.low, over.high, show=partial(self.show_difference, sign=True))
             gain = self.show_difference(over.estimate, sign=True)
             name = call(self.control, self.actions)
             apart = "" if self.question.obstacle is None else ", an interval by itself and no part of the certificate"
