@@ -39,7 +39,7 @@ PYTEST = [str(BIN / "pytest"), "-n", "auto", "--dist", "worksteal"]
 CARD = ("tests/certificate/summed/test_on_card.py", "tests/engines", "tests/cli/test_engines.py")
 # Slow tests by folder, with the minutes that they take.
 SLOW = (
-    ("certificate", ("certificate", "verifier"), 15),
+    ("certificate", ("certificate", "verifier"), 20),
     ("trials", ("trials", "planning"), 5),
     ("theory", ("paper", "realizable", "design", "complexity", "policies", "problems"), 5),
     ("rivals", ("algorithms", "rivals", "benchmark"), 3),

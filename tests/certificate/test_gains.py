@@ -115,8 +115,8 @@ def test_false_gains_are_rare(lift):
 
 @pytest.mark.slow
 def test_false_gains_of_rules_are_rare():
-    """The same for rules that follow noise, with rare rewards: 200 logs at δ = 0.2."""
-    wrong, runs, delta = 0, 200, 0.2
+    """The same for rules that follow noise, with rare rewards: 400 logs at δ = 0.2."""
+    wrong, runs, delta = 0, 400, 0.2
     for seed in range(runs):
         made = certified(draw(700, seed, rate=0.05), delta=delta).certificate
         wrong += any(one.low > 0 for one in made.improvement.candidates)

@@ -272,7 +272,7 @@ def test_trials_do_not_err(kind, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("delta", "runs"), [(0.3, 200), (1e-3, 400)])
+@pytest.mark.parametrize(("delta", "runs"), [(0.3, 1000), (0.05, 1000), (1e-3, 400)])
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("kind", [Uniform, Coda])
 def test_errors_are_as_rare_as_delta_says_over_many_runs(kind, name, delta, runs):
