@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections import Counter
@@ -39,6 +40,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cores():
+    """No test may depend on the number of cores; with PACBANDITS_CORES this process seems to have so many."""
+    with pytest.MonkeyPatch.context() as patch:
+        if count := os.environ.get("PACBANDITS_CORES"):
+            patch.setattr(os, "sched_getaffinity", lambda _process: set(range(int(count))), raising=False)
+        yield
 
 
 @pytest.fixture

@@ -195,7 +195,7 @@ def some(name: str, marks: str, *places: str, minutes: float) -> Part:
 def parts() -> list[Part]:
     """Every part: the tests of `make test`, and then the cheapest first."""
     python, module = str(BIN / "python"), [str(BIN / "python"), "-m"]
-    older = [sys.executable, "tests/environments.py", "processor"]
+    other = [sys.executable, "tests/environments.py", "machine"]
     every = [
         Part("test", 6, [make("test")]),
         Part("docs", 1, [make("docs")]),
@@ -206,7 +206,7 @@ def parts() -> list[Part]:
         Part("mutants", 20, [make(".venv/.test"), [*module, "tests.mutants"]], required=True),
         Part("lowest versions", 7, [[sys.executable, "tests/environments.py", "lowest"]], required=True),
         Part("newest Python", 7, [[sys.executable, "tests/environments.py", "newest"]], why_not=no_newer_python),
-        Part("older processor", 5, [make(".venv/.test"), older, [*older, "-n", "auto", "tests/test_pinned_runs.py"]]),
+        Part("other machine", 5, [make(".venv/.test"), other, [*other, "-n", "auto", "tests/test_pinned_runs.py"]]),
         some("thorough", "not slow and (thorough or hypothesis)", minutes=10),
         *(some(f"slow {name}", "slow", *folders, minutes=minutes) for name, folders, minutes in SLOW),
     ]

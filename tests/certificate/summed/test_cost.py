@@ -17,6 +17,7 @@ from pacbandits.certificate.summed.cost import (
     tree_work,
 )
 from pacbandits.certificate.summed.survey import as_engine_reads
+from pacbandits.compiled import using_cores
 from pacbandits.engines import Local, LogSource
 from pacbandits.errors import InputError
 from pacbandits.logs.data_set import open_set
@@ -141,8 +142,10 @@ def test_files_are_not_read_into_memory_that_is_too_small(monkeypatch, tmp_path)
     drawn().write(tmp_path / "rows.parquet")
     source = open_set([tmp_path / "rows.parquet"])
     check_rows_fit(source)
-    with pytest.raises(InputError, match=r"3,000 rows would take about 1 MB .*stream.* reads them as they are needed"):
-        check_rows_fit(source, free_bytes=10**5)
+    words = r"3,000 rows would take about 1 MB .*stream.* reads them as they are needed"
+    for workers in (1, 64):  # each reads a part of them
+        with using_cores(workers), pytest.raises(InputError, match=words):
+            check_rows_fit(source, free_bytes=10**5)
     monkeypatch.setattr(cost, "free_memory_bytes", lambda: 10**5)
     with pytest.raises(InputError, match=r"while they are read"):
         as_engine_reads(source, "threads")
